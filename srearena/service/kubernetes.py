@@ -118,6 +118,10 @@ class Kubernetes(Closeable):
     def serves(self, api_version: str, kind: str) -> bool:
         return self._resource_table().of_kind(api_version, kind) is not None
 
+    def knows(self, name: str) -> bool:
+        """Whether the cluster served a resource of this name when its resources were last read."""
+        return self._resource_table().named(name) is not None
+
     def _resource_table(self) -> ResourceTable:
         if self._table is None:
             self._table = self._discover()

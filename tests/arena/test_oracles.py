@@ -105,6 +105,9 @@ class _Growing:
     def __init__(self) -> None:
         self._listed: list[str] = []
 
+    def knows(self, resource: str) -> bool:
+        return True
+
     def list(self, resource: str) -> list[Any]:
         self._listed.append(resource)
         made = {"pods": ("Pod", "ReplicaSet", "r2"), "replicasets.apps": ("ReplicaSet", "Deployment", "d")}
@@ -125,6 +128,9 @@ def test_what_is_made_during_a_capture_has_an_owner_in_it() -> None:
 
 class _Collected:
     """A cluster whose Deployment was deleted a moment ago, and a pod that names an owner of an unknown kind."""
+
+    def knows(self, resource: str) -> bool:
+        return True
 
     def list(self, resource: str) -> list[Any]:
         owners = {

@@ -141,14 +141,14 @@ def capture(kubernetes: Kubernetes, namespaces: Iterable[str], resources: Collec
     objects: dict[Key, Obj] = {}
     if resources:
         for resource in resources:
-            _add(objects, resource, _list(kubernetes, resource), included)
+            _add(objects, resource, _list_built_in(kubernetes, resource), included)
         return Baseline(objects)
     # What controllers make is listed before its owners: then each owner is known, also of what is made meanwhile.
-    early = {resource: _list(kubernetes, resource) for resource in _BY_CONTROLLERS}
+    early = {resource: _list_built_in(kubernetes, resource) for resource in _BY_CONTROLLERS}
     for resource in (*_NAMESPACED, *_CLUSTER_WIDE):
-        found = early[resource] if resource in early else _list(kubernetes, resource)
+        found = early[resource] if resource in early else _list_built_in(kubernetes, resource)
         _add(objects, resource, found, included)
-    for definition in _list(kubernetes, _DEFINITIONS):
+    for definition in _list_built_in(kubernetes, _DEFINITIONS):
         objects[_DEFINITIONS, "", definition["metadata"]["name"]] = definition
         resource = definition["metadata"]["name"]
         _add(objects, resource, _list(kubernetes, resource), included)
@@ -163,6 +163,11 @@ def _add(objects: dict[Key, Obj], resource: str, found: Iterable[Obj], namespace
         namespace = obj["metadata"].get("namespace", "")
         if not namespace or namespace in namespaces:
             objects[resource, namespace, obj["metadata"]["name"]] = obj
+
+
+def _list_built_in(kubernetes: Kubernetes, resource: str) -> Iterable[Obj]:
+    """As `_list`, for resources that a cluster serves from its start or never: not looked for again."""
+    return _list(kubernetes, resource) if kubernetes.knows(resource) else ()
 
 
 def _list(kubernetes: Kubernetes, resource: str) -> Iterable[Obj]:

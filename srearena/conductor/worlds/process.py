@@ -20,12 +20,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from srearena.cluster import Cluster
+from srearena.conductor.actions.telemetry import Telemetry
 from srearena.conductor.agent_process.isolation import EXTERNAL
 from srearena.conductor.episode.addresses import addresses
 from srearena.conductor.episode.environment import open_cluster
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.episode.spec import EpisodeSpec
-from srearena.conductor.errors import ArenaError, BadSubmission
+from srearena.conductor.errors import ArenaError, BadAction, BadSubmission
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.results.store import folder_of, trial_document, write_state, write_trial
 from srearena.conductor.session import Session
@@ -103,6 +105,7 @@ class WorldProcess:
             cluster.close()
             raise
         self._seed = spec.seed
+        _evaluate_alerts(cluster)
         gc.collect()
         return {
             "description": self._episode.description,
@@ -181,6 +184,17 @@ class WorldProcess:
                 self._copies.discard(process)
 
 
+def _evaluate_alerts(cluster: Cluster) -> None:
+    """Evaluate the alerting rules over the history, which clusters do when first asked: once, not in every copy."""
+    telemetry = Telemetry(cluster)
+    try:
+        telemetry.alerts()
+    except BadAction:
+        return  # no Prometheus in this application's cluster
+    finally:
+        telemetry.close()
+
+
 def main(descriptor: int) -> None:
     """Serve in a child process. This one stays to wait for all copies, and ends after the last of them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client decides when this ends
@@ -191,6 +205,10 @@ def main(descriptor: int) -> None:
         reap_until_alone()
         return
     WorldProcess(connection).serve()
+    # An orderly end would free every object of the world, and so copy all of the memory that is still shared.
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":

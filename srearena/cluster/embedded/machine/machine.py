@@ -131,10 +131,16 @@ class Machine:
         """Called with every container that is created."""
         self._addresses: dict[str, Sandbox] = {}
         self._last_address = 1
+        self._kernel = KernelFacts()
+        """As last read; traffic reads it for every server at every step."""
 
     @property
     def kernel(self) -> KernelFacts:
-        return KernelFacts(cpus=int(self.cores) or 1, memory=self.memory, booted_at=self.booted_at)
+        cpus = int(self.cores) or 1
+        facts = self._kernel
+        if facts.cpus != cpus or facts.memory != self.memory or facts.booted_at != self.booted_at:
+            facts = self._kernel = KernelFacts(cpus=cpus, memory=self.memory, booted_at=self.booted_at)
+        return facts
 
     @property
     def now(self) -> float:

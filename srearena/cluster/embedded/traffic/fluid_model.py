@@ -73,6 +73,8 @@ class Level:
     """Groups of several calls: for their second, third ... calls the groups that have one, and those calls."""
     call_nodes: np.ndarray
     link_calls: np.ndarray
+    sum_places: np.ndarray
+    """Where a link counts in one array of several sums per call: those of one outcome, or those of all four."""
     timed: bool
     """Whether any call of the level has a timeout."""
 
@@ -244,6 +246,7 @@ class FluidModel:
                     _parallels(group_starts, c.stop - c.start),
                     self.callers[c] - n.start,
                     self.link_calls[k] - c.start,
+                    _repeated(self.link_calls[k] - c.start, c.stop - c.start),
                     bool(np.isfinite(self.timeouts[c]).any()),
                 )
             )
@@ -449,6 +452,12 @@ class FluidModel:
 def _sums(places: np.ndarray, values: Array, size: int) -> Array:
     """Sum the values per position."""
     result: Array = np.asarray(np.bincount(places, values, minlength=size), dtype=np.float64)
+    return result
+
+
+def _repeated(places: np.ndarray, size: int) -> np.ndarray:
+    """Return the places of three sums for each of four outcomes, one array of sums after the other."""
+    result: np.ndarray = (places + size * np.arange(3 * 4)[:, None]).ravel()
     return result
 
 

@@ -97,21 +97,21 @@ def _calls(fluid: FluidModel, level: Level, nodes: Outcomes) -> bool:
         or bool((nodes.share[OK][callees] < 1 - 1e-9).any())
     )
     if not failing:
-        shares = [(np.ones_like(ok), ok, ok_variance)]
+        share, mean, variance = weights[None], ok[None], ok_variance[None]
+        result.share[ERROR:, calls] = 0.0
     else:
-        shares = _link_outcomes(fluid, level, nodes, timed, limits)
-    for outcome in range(4):
-        if outcome >= len(shares):
-            result.share[outcome, calls] = 0.0
-            continue
-        share, mean, variance = shares[outcome]
-        total = _sums(level.link_calls, weights * share, size)
-        some = np.maximum(total, _SMALLEST)
-        average = _sums(level.link_calls, weights * share * mean, size) / some
-        square = _sums(level.link_calls, weights * share * (variance + mean**2), size) / some
-        result.share[outcome, calls] = total
-        result.mean[outcome, calls] = average
-        result.variance[outcome, calls] = np.maximum(square - average**2, 0.0)
+        share, mean, variance = _link_outcomes(fluid, level, nodes, timed, limits)
+        share = weights * share
+    # One sum for all: a level has few links, and the number of operations is what takes time.
+    parts = np.concatenate((share, share * mean, share * (variance + mean**2)))
+    rows = len(share)
+    sums = _sums(level.sum_places[: parts.size], parts.ravel(), 3 * rows * size)
+    total, average, square = sums.reshape(3, rows, size)
+    some = np.maximum(total, _SMALLEST)
+    average = average / some
+    result.share[:rows, calls] = total
+    result.mean[:rows, calls] = average
+    result.variance[:rows, calls] = np.maximum(square / some - average**2, 0.0)
     whole = result.share[:, calls].sum(axis=0)
     # Weights add up to 1 but for rounding; a call without any path fails at once.
     pathless = whole < 1 - 1e-6
@@ -132,17 +132,17 @@ def _calls(fluid: FluidModel, level: Level, nodes: Outcomes) -> bool:
 
 def _link_outcomes(
     fluid: FluidModel, level: Level, nodes: Outcomes, timed: bool, limits: Array
-) -> list[tuple[Array, Array, Array]]:
-    """Return share, mean and variance of each outcome on each link."""
+) -> tuple[Array, Array, Array]:
+    """Return share, mean and variance of each outcome (rows) on each link."""
     links = level.links
     callees = fluid.callees[links]
     trip, trip_variance = fluid.round_trips[links], fluid.link_variance[links]
     lost = fluid.link_lost[links]
     unreachable, silent = fluid.link_refused[links], fluid.link_silent[links]
     reached = (1 - lost) * (1 - unreachable - silent)
-    share = [nodes.share[outcome][callees] * reached for outcome in range(4)]
-    mean = [trip + nodes.mean[outcome][callees] for outcome in range(4)]
-    variance = [trip_variance + nodes.variance[outcome][callees] for outcome in range(4)]
+    share: Array = nodes.share[:, callees] * reached
+    mean: Array = trip + nodes.mean[:, callees]
+    variance: Array = trip_variance + nodes.variance[:, callees]
     share[REFUSED] = share[REFUSED] + unreachable
     mean[REFUSED] = np.minimum(np.where(unreachable > 0, trip, mean[REFUSED]), limits)
     # An abandoned request is one whose caller had timed out; a path that swallows packets may have a shorter limit.
@@ -163,9 +163,9 @@ def _link_outcomes(
             late_seconds[risky] += exceeding * limits[risky]
     share[TIMEOUT] = late
     mean[TIMEOUT] = late_seconds / np.maximum(late, _SMALLEST)
-    variance[TIMEOUT] = np.zeros_like(late)
+    variance[TIMEOUT] = 0.0
     variance[REFUSED] = trip_variance
-    return list(zip(share, mean, variance, strict=True))
+    return share, mean, variance
 
 
 def _add_late(result: Outcomes, calls: slice, late: Array, limit: Array) -> None:

@@ -12,6 +12,7 @@ restarts within the window.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from srearena.conductor.grading.baseline import WORKLOADS
@@ -56,16 +57,16 @@ class Readiness(Check):
     def complaints(self, problem: Problem) -> list[str]:
         found: list[str] = []
         for _ in range(_WATCHES):
-            if found := self._until_ready(problem):
+            found, before = self._until_ready(problem)
+            if found:
                 return found
-            before = _Observation(problem, self._resources)
-            found = self._watch(problem)
-            after = _Observation(problem, self._resources)
+            found, after = self._watch(problem)
             if not found:
+                restarts = before.restarts
                 found = [
                     f"container {container} of pod {pod} restarted meanwhile"
                     for (pod, container), count in after.restarts.items()
-                    if count > before.restarts.get((pod, container), 0)
+                    if count > restarts.get((pod, container), 0)
                 ]
                 if not (found and self._disturbed):
                     return found
@@ -73,50 +74,83 @@ class Readiness(Check):
                 break
         return [f"{line}, after having been ready" for line in found]
 
-    def _until_ready(self, problem: Problem) -> list[str]:
+    def _until_ready(self, problem: Problem) -> tuple[list[str], _State]:
         waited, step = 0.0, _STEP
-        while (found := self._unready(problem) or _missing_pods(problem, self._resources)) and waited < self._timeout:
+        state = _State(problem, self._resources)
+        while (found := state.unready() or state.missing_pods()) and waited < self._timeout:
             problem.cluster.wait(step)
             waited += step
             step = min(1.5 * step, _LONGEST_STEP)
-        return found
+            state = _State(problem, self._resources)
+        return found, state
 
-    def _watch(self, problem: Problem) -> list[str]:
+    def _watch(self, problem: Problem) -> tuple[list[str], _State]:
         elapsed = 0.0
-        while elapsed < self._hold:
+        while True:
             problem.cluster.wait(_STEP)
             elapsed += _STEP
-            if found := self._unready(problem):
-                return found
-        return _missing_pods(problem, self._resources)
-
-    def _unready(self, problem: Problem) -> list[str]:
-        """The workloads that are not ready by their status."""
-        found = []
-        for namespace in problem.app.namespaces:
-            workloads, gone = _expected(problem, namespace, self._resources)
-            found += [f"{name} is deleted" for name in gone]
-            late = [workload for workload in workloads if missing_replicas(workload) is not None]
-            pods = problem.kubernetes.list("pods", namespace) if late else []
-            found += [describe_unready(obj, pods) for obj in late]
-        return found
+            state = _State(problem, self._resources)
+            if found := state.unready():
+                return found, state
+            if elapsed >= self._hold:
+                return state.missing_pods(), state
 
 
-class _Observation:
-    """The generations of the workloads and the restarts of their containers at one moment."""
+class _State:
+    """The workloads and their pods at one moment: each is listed once."""
 
     def __init__(self, problem: Problem, resources: Sequence[str]) -> None:
-        self.generations: dict[str, int] = {}
-        self.restarts: dict[tuple[str, str], int] = {}
+        self._api = problem.kubernetes
+        self._workloads: dict[str, list[Obj]] = {}
+        """By namespace."""
+        self._gone: dict[str, list[str]] = {}
         for namespace in problem.app.namespaces:
-            workloads, _ = _expected(problem, namespace, resources)
-            pods = problem.kubernetes.list("pods", namespace)
+            self._workloads[namespace], self._gone[namespace] = _expected(problem, namespace, resources)
+
+    @cached_property
+    def _pods(self) -> dict[str, list[Obj]]:
+        return {namespace: self._api.list("pods", namespace) for namespace in self._workloads}
+
+    def unready(self) -> list[str]:
+        """The workloads that are not ready by their status."""
+        found = []
+        for namespace, workloads in self._workloads.items():
+            found += [f"{name} is deleted" for name in self._gone[namespace]]
+            late = [workload for workload in workloads if missing_replicas(workload) is not None]
+            found += [describe_unready(obj, self._pods[namespace]) for obj in late]
+        return found
+
+    def missing_pods(self) -> list[str]:
+        """The workloads with fewer ready pods than their status says."""
+        found = []
+        for namespace, workloads in self._workloads.items():
             for workload in workloads:
-                self.generations[workload["metadata"]["uid"]] = workload["metadata"].get("generation", 0)
-                for pod in selected_pods(workload, pods):
-                    for status in (pod.get("status") or {}).get("containerStatuses") or ():
-                        key = (pod["metadata"]["name"], status["name"])
-                        self.restarts[key] = status.get("restartCount", 0)
+                selected = selected_pods(workload, self._pods[namespace])
+                ready = sum(1 for pod in selected if not pod_problem(pod))
+                requested = _requested_replicas(workload)
+                if ready < requested:
+                    label = f"{workload['kind'].lower()} {workload['metadata']['name']}"
+                    found.append(f"{label}: {ready} of {requested} pods ready")
+        return found
+
+    @property
+    def generations(self) -> dict[str, int]:
+        return {
+            workload["metadata"]["uid"]: workload["metadata"].get("generation", 0)
+            for workloads in self._workloads.values()
+            for workload in workloads
+        }
+
+    @property
+    def restarts(self) -> dict[tuple[str, str], int]:
+        """By pod and container."""
+        return {
+            (pod["metadata"]["name"], status["name"]): status.get("restartCount", 0)
+            for namespace, workloads in self._workloads.items()
+            for workload in workloads
+            for pod in selected_pods(workload, self._pods[namespace])
+            for status in (pod.get("status") or {}).get("containerStatuses") or ()
+        }
 
 
 def _expected(problem: Problem, namespace: str, resources: Sequence[str]) -> tuple[list[Obj], list[str]]:
@@ -136,21 +170,6 @@ def _expected(problem: Problem, namespace: str, resources: Sequence[str]) -> tup
             else:
                 found.append(workload)
     return found, gone
-
-
-def _missing_pods(problem: Problem, resources: Sequence[str]) -> list[str]:
-    """The workloads with fewer ready pods than their status says."""
-    found = []
-    for namespace in problem.app.namespaces:
-        workloads, _ = _expected(problem, namespace, resources)
-        pods = problem.kubernetes.list("pods", namespace)
-        for workload in workloads:
-            ready = sum(1 for pod in selected_pods(workload, pods) if not pod_problem(pod))
-            requested = _requested_replicas(workload)
-            if ready < requested:
-                label = f"{workload['kind'].lower()} {workload['metadata']['name']}"
-                found.append(f"{label}: {ready} of {requested} pods ready")
-    return found
 
 
 def _requested_replicas(workload: Obj) -> int:

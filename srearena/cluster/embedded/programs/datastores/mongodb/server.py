@@ -172,13 +172,12 @@ class MongoServer(Counted):
         self._flush = None
         if self.process.done.is_set:
             return
-        encoded = self.contents.encoded()
         try:
-            storage.save(self.process, self.folder, self.contents)
+            size = storage.save(self.process, self.folder, self.contents)
         except OSError as error:
             self._panic(error)
             return
-        self.process.set_memory(self.base_memory + 2 * len(encoded))
+        self.process.set_memory(self.base_memory + 2 * size)
 
     def _panic(self, error: OSError) -> None:
         file = f"{self.folder}/journal/WiredTigerLog.0000000001"

@@ -78,12 +78,14 @@ def load(process: Process, folder: str, version: str) -> Contents:
     )
 
 
-def save(process: Process, folder: str, contents: Contents) -> None:
-    """Write it all; OSError as the file system gives it."""
+def save(process: Process, folder: str, contents: Contents) -> int:
+    """Write it all, and return its size; OSError as the file system gives it."""
     for name in FILES:
         if not process.files.exists(f"{folder}/{name}"):
             process.files.write_bytes(f"{folder}/{name}", f"{name}\n".encode())
-    process.files.write_bytes(f"{folder}/{CATALOGUE}", contents.encoded())
+    encoded = contents.encoded()
+    process.files.write_bytes(f"{folder}/{CATALOGUE}", encoded)
+    return len(encoded)
 
 
 def complaint(compatibility: str, release: str) -> str:

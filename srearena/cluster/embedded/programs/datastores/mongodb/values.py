@@ -55,8 +55,19 @@ class Pattern:
     flags: str = ""
 
 
+_PLAIN = frozenset((str, int, float, bool, type(None)))
+
+
 def packed(value: Any) -> Any:
     """As JSON can carry it."""
+    if type(value) in _PLAIN:  # first, as nearly all of a database is: a server writes all of it at every change
+        return value
+    if isinstance(value, dict):
+        return {
+            str(key): item if type(item) in _PLAIN else packed(item)
+            for key, item in value.items()
+            if not isinstance(item, Undefined)
+        }
     if isinstance(value, ObjectId):
         return {"$oid": value.text}
     if isinstance(value, Moment):
@@ -65,8 +76,6 @@ def packed(value: Any) -> Any:
         return {"$numberLong": str(value.value)}
     if isinstance(value, Pattern):
         return {"$regularExpression": {"pattern": value.body, "options": value.flags}}
-    if isinstance(value, dict):
-        return {str(key): packed(item) for key, item in value.items() if not isinstance(item, Undefined)}
     if isinstance(value, list | tuple):
         return [packed(item) for item in value]
     return None if isinstance(value, Undefined) or callable(value) else value
