@@ -1,6 +1,6 @@
 """Root causes named by the rules agent with the diagnostic tools on recorded incidents, against two baselines.
 
-    python -m benchmarks.sre_tools_diagnosis --keep incidents --per-family 2   record so many problems of each family
+    python -m benchmarks.sre_tools_diagnosis --keep incidents --per-family 2 --seed 5   record so many of each family
     python -m benchmarks.sre_tools_diagnosis --keep incidents --no-recording   ask about the recordings that are there
 
 A family is a module of `srearena/conductor/problems/`.
@@ -119,7 +119,7 @@ def first_suspects(directory: Path, truth: GroundTruth, cache: Path | None = Non
     }
 
 
-def record(problems: Iterable[str], place: Path, timeline: Timeline) -> None:
+def record(problems: Iterable[str], place: Path, timeline: Timeline, seed: int) -> None:
     """Record the problems that are not recorded yet."""
     registry = ProblemRegistry()
     for name in problems:
@@ -127,7 +127,8 @@ def record(problems: Iterable[str], place: Path, timeline: Timeline) -> None:
             continue
         print(f"recording {name} ...", file=sys.stderr, flush=True)
         try:
-            Recorder(timeline=timeline).record(registry.get_problem(name), place / name, place / _KEYS / name)
+            recorder = Recorder(seed=seed, timeline=timeline)
+            recorder.record(registry.get_problem(name), place / name, place / _KEYS / name)
         except SreArenaError as problem:
             print(f"{name}: {problem}", file=sys.stderr)
 
@@ -194,6 +195,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, help="record at most so many")
     parser.add_argument("--keep", type=Path, help="where recordings are and stay; by default they are deleted")
     parser.add_argument("--no-recording", action="store_true", help="record nothing")
+    parser.add_argument("--seed", type=int, default=0, help="of the clusters that are recorded")
     parser.add_argument("--before", type=float, default=300.0)
     parser.add_argument("--after", type=float, default=600.0)
     options = parser.parse_args()
@@ -206,6 +208,7 @@ def main() -> None:
                 catalogue(options.per_family)[: options.most],
                 folder,
                 Timeline(before=options.before, after=options.after),
+                options.seed,
             )
         found = report(folder)
         print(json.dumps(found, indent=1))

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sre_tools.errors import ToolError
-from sre_tools.live.terms import live_reply, live_schema, live_text
+from sre_tools.live.analysis import call_live, live_tools
 from sre_tools.live_workspace import LiveWorkspace
-from sre_tools.offline_incident_analysis import all_tools, call_tool
 from srearena.cluster.base import Cluster
 
 
@@ -23,18 +21,14 @@ class EpisodeAnalysis:
     def describe(self) -> str:
         """List the tools with their arguments, one per line."""
         return "\n".join(
-            f"{tool.name}({', '.join(live_schema(tool.input_schema)['properties'])}): {live_text(tool.title)}"
-            for tool in all_tools().values()
+            f"{tool.name}({', '.join(tool.input_schema['properties'])}): {tool.title}" for tool in live_tools().values()
         )
 
     def call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Call a tool; ToolError where there is no such tool or its arguments are wrong."""
         if self._workspace is None:
             self._workspace = LiveWorkspace(self._kubeconfig, self._cluster.telemetry)
-        try:
-            return live_reply(call_tool(self._workspace, tool, arguments))
-        except ToolError as problem:
-            raise ToolError(live_text(str(problem))) from problem
+        return call_live(self._workspace, tool, arguments)
 
     def close(self) -> None:
         if self._workspace is not None:

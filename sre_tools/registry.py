@@ -77,7 +77,7 @@ class Tool:
         except ValidationError as problem:
             parts = [f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg'].lower()}" for e in problem.errors()]
             raise ToolError(
-                f"{self.name}: {'; '.join(parts)}. It takes: {', '.join(self.arguments.model_fields)}"
+                f"{self.name}: {'; '.join(parts)}. It takes: {', '.join(self.input_schema['properties'])}"
             ) from problem
 
 

@@ -24,6 +24,12 @@ _TERMS = (
     (r"\bsrearena snapshot check\b", "srearena doctor"),
     (r"\bsnapshot\b(?!_)", "system"),
 )
+_KEYS = {
+    "began_during_recording": "began_in_observed_time",
+    "recording_began": "observed_since",
+    "snapshot_timestamp": "captured_at",
+    "warnings_in_snapshot": "warnings",
+}
 _PATTERNS = tuple((re.compile(pattern), text) for pattern, text in _TERMS)
 
 
@@ -45,10 +51,17 @@ def live_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def live_reply(reply: dict[str, Any]) -> dict[str, Any]:
-    """A reply whose notes and summary are about a running system; rows stay as they are."""
+    """A reply whose notes, summary and keys are about a running system; values of rows stay as they are."""
     summary = {key: live_text(value) if isinstance(value, str) else value for key, value in reply["summary"].items()}
     return {
         **{key: value for key, value in reply.items() if key != "snapshot"},
-        "summary": summary,
+        "summary": _renamed(summary),
         "notes": [live_text(note) for note in reply["notes"]],
+        "data": _renamed(reply["data"]),
     }
+
+
+def _renamed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_KEYS.get(key, key): _renamed(part) for key, part in value.items()}
+    return [_renamed(part) for part in value] if isinstance(value, list) else value

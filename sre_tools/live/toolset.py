@@ -11,8 +11,7 @@ from typing import Any
 
 from sre_tools.errors import ToolError
 from sre_tools.live.context import LiveContext
-from sre_tools.live.terms import live_reply, live_schema, live_text
-from sre_tools.offline_incident_analysis import all_tools, call_tool
+from sre_tools.live.analysis import call_live, live_tools
 from sre_tools.registry import Tool, ToolArguments, lookup, tools_in
 from srearena.errors import SreArenaError
 
@@ -77,14 +76,11 @@ def _live_tools(mode: str) -> Iterator[Tool]:
 
 
 def _analysis_tools() -> Iterator[Tool]:
-    for tool in all_tools().values():
+    for tool in live_tools().values():
         yield replace(
             tool,
             run=_over_environment(tool.name),
-            description=live_text(tool.description),
-            adapt_schema=live_schema,
             title="",
-            output_schema=None,
             order=_ANALYSIS_ORDER + tool.order,
             read_only=True,
             destructive=False,
@@ -96,10 +92,7 @@ def _over_environment(name: str) -> Callable[[LiveContext, ToolArguments], str]:
     """A diagnostic tool that works on the running environment and replies with text."""
 
     def run(live: LiveContext, arguments: ToolArguments) -> str:
-        try:
-            reply = call_tool(live.workspace(), name, arguments.model_dump(exclude_unset=True))
-        except ToolError as problem:
-            raise ToolError(live_text(str(problem))) from problem
-        return json.dumps(live_reply(reply), default=str)
+        reply = call_live(live.workspace(), name, arguments.model_dump(exclude_unset=True))
+        return json.dumps(reply, default=str)
 
     return run

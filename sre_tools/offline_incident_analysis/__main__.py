@@ -6,6 +6,7 @@ import os
 import secrets
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,18 +14,20 @@ from sre_tools.errors import ToolError
 from sre_tools.offline_incident_analysis.workspace import Workspace
 from srearena.errors import SreArenaError
 
+if TYPE_CHECKING:
+    from sre_tools.server import Toolset
 
-def _serve_http(workspace: Workspace, host: str, port: int) -> None:
-    from sre_tools.offline_incident_analysis.server import RecordedIncidentTools
+
+def _serve_http(toolset: Toolset, serving: str, host: str, port: int) -> None:
     from sre_tools.server import serve_http
 
     token = os.environ.get("SRE_TOOLS_TOKEN") or secrets.token_urlsafe(32)
     origin = "from SRE_TOOLS_TOKEN" if os.environ.get("SRE_TOOLS_TOKEN") else token
 
     def announce(url: str) -> None:
-        click.echo(f"Serving {workspace.root} at {url}; bearer token: {origin}", err=True)
+        click.echo(f"Serving {serving} at {url}; bearer token: {origin}", err=True)
 
-    serve_http(RecordedIncidentTools(workspace), token, host, port, announce)
+    serve_http(toolset, token, host, port, announce)
 
 
 def _live(kubeconfig: Path, prometheus: str, loki: str, jaeger: str, output: Path | None) -> Workspace:
@@ -83,6 +86,7 @@ def main(
     """Serve the diagnostic tools over a recorded incident, or over a live cluster ($TELEMETRY_TOKEN is the bearer
     token for Prometheus, Loki and Jaeger, if they need one)."""
     try:
+        from sre_tools.live.analysis import RunningSystemTools
         from sre_tools.offline_incident_analysis.server import RecordedIncidentTools
         from sre_tools.server import serve_stdio
     except ImportError as problem:
@@ -94,10 +98,11 @@ def main(
             if kubeconfig is None
             else _live(kubeconfig, prometheus, loki, jaeger, output_dir)
         ) as workspace:
+            toolset = RecordedIncidentTools(workspace) if kubeconfig is None else RunningSystemTools(workspace)
             if http:
-                _serve_http(workspace, host, port)
+                _serve_http(toolset, str(kubeconfig or workspace.root), host, port)
             else:
-                serve_stdio(RecordedIncidentTools(workspace))
+                serve_stdio(toolset)
     except (SreArenaError, OSError) as problem:
         click.echo(f"Error: {problem}", err=True)
         sys.exit(1)

@@ -13,6 +13,9 @@ __all__ = ["Change", "Obj", "all_changes", "change_text", "parse_body"]
 
 _PRECISION = timedelta(seconds=1)  # of the times in managed fields, which Kubernetes truncates
 # Kinds that controllers update all the time.
+_CONTROLLERS = frozenset(
+    {"kube-controller-manager", "kube-scheduler", "kubelet", "kube-apiserver", "cloud-controller-manager"}
+)
 NOISY_KINDS = frozenset({"Lease", "Event", "Endpoints", "EndpointSlice", "NodeMetrics", "PodMetrics"})
 
 
@@ -42,6 +45,13 @@ def _written(body: Obj) -> set[datetime]:
             except ValueError:
                 continue
     return times
+
+
+def _edited(body: Obj, after: datetime) -> datetime | None:
+    """Time of the latest write by a person or a tool since then, as far as the managed fields show it."""
+    entries = (body.get("metadata") or {}).get("managedFields") or []
+    edits = [entry for entry in entries if isinstance(entry, dict) and entry.get("manager") not in _CONTROLLERS]
+    return max((time for time in _written({"metadata": {"managedFields": edits}}) if time > after), default=None)
 
 
 def _write_time(old: Obj, new: Obj, after: datetime, until: datetime) -> datetime | None:
@@ -76,6 +86,7 @@ def _find_changes(snapshot: Snapshot) -> list[Change]:
     last_key: tuple[Any, ...] | None = None
     last: Any = None
     last_body: Obj = {}
+    observed_since = snapshot.observed_since
     for row in snapshot.stream(_VERSIONS):
         key = (row["kind"], row["namespace"], row["name"])
         if row["kind"] in NOISY_KINDS:
@@ -84,9 +95,11 @@ def _find_changes(snapshot: Snapshot) -> list[Change]:
         now = essential(body)
         observed_at = row["observed_at"]
         if key != last_key:
-            created = row["created_at"]
-            if created and row["began"] and created > row["began"]:
+            created, began = row["created_at"], observed_since or row["began"]
+            if created and began and created > began:
                 changes.append(Change(*key, "added", created, None, True, [], observed_at))
+            elif observed_since and (edited := _edited(body, observed_since)):
+                changes.append(Change(*key, "modified", edited, None, True, [], observed_at))
         elif items := list(differences(last, now)):
             written_at = _write_time(last_body, body, row["previous_at"], observed_at)
             changes.append(
@@ -112,6 +125,8 @@ def change_text(change: Change) -> str:
     """One line about a change."""
     if change.type != "modified":
         return f"{change.kind} {change.type}"
+    if not change.items:
+        return f"{change.kind} modified; what it was before was not observed"
     parts = []
     for item in change.items[:3]:
         old, new = (str(item.get(side, ""))[:60] for side in ("old", "new"))

@@ -99,5 +99,8 @@ class Workspace(Closeable):
     def _open(self, directory: Path) -> Snapshot:
         with self._lock:
             if directory not in self._snapshots:
-                self._snapshots[directory] = open_snapshot(directory, cache=self._cache)
+                self._snapshots[directory] = self._new_snapshot(directory)
             return self._snapshots[directory]
+
+    def _new_snapshot(self, directory: Path) -> Snapshot:
+        return open_snapshot(directory, cache=self._cache)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,15 @@ SLICE_SECONDS = 3600.0
 MAX_POINTS = 10_000
 """Below Prometheus' limit of 11,000 points per series."""
 DEFAULT_STEP = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class RawSeries:
+    """Samples of one series as they were scraped: times in seconds since the epoch, and values."""
+
+    metric: str
+    labels: dict[str, str]
+    points: list[tuple[float, float | str]]
 
 
 class MetricApi(Source):
@@ -56,13 +66,27 @@ class MetricApi(Source):
 
     def samples(self, window: Window, names: Sequence[str] | None = None) -> Iterator[Row]:
         for metric in self.names(window) if names is None else names:
-            for piece in window.slices(SLICE_SECONDS):
-                # A range selector returns raw samples of (start, end].
-                milliseconds = round(piece.seconds * 1000)
-                query = f'{{__name__="{metric}"}}[{milliseconds}ms]'
-                data = self.data("/api/v1/query", {"query": query, "time": f"{piece.end:.3f}"})
+            for series in self.series(window, f'{{__name__="{metric}"}}'):
+                for when, value in series.points:
+                    row = {"timestamp": format_timestamp(when), "metric": metric, "labels": series.labels}
+                    yield {**row, "value": value}
+
+    def series(self, window: Window, selector: str) -> Iterator[RawSeries]:
+        """The raw samples of the series that a selector matches; of a long window, in several pieces."""
+        for piece in window.slices(SLICE_SECONDS):
+            # A range selector returns raw samples of (start, end].
+            query = f"{selector}[{round(piece.seconds * 1000)}ms]"
+            data = self.data("/api/v1/query", {"query": query, "time": f"{piece.end:.3f}"})
+            for series in data["result"]:
+                labels = {name: value for name, value in series["metric"].items() if name != "__name__"}
                 # Before version 3 it is [start, end]: the previous slice already has a sample at its start.
-                yield from _rows(data["result"], metric, after=piece.start)
+                points = [(when, _number(value)) for when, value in series["values"] if when > piece.start]
+                yield RawSeries(series["metric"].get("__name__", ""), labels, points)
+
+    def label_values(self, window: Window, label: str, selector: str) -> list[str]:
+        """The values of a label in the series that a selector matches."""
+        params = {"start": f"{window.start:.3f}", "end": f"{window.end:.3f}", "match[]": selector}
+        return list(self.data(f"/api/v1/label/{label}/values", params) or ())
 
     def results(self, window: Window, query: str, step: float = DEFAULT_STEP, label: str = "") -> Iterator[Row]:
         for piece in window.slices(step * MAX_POINTS):
@@ -73,12 +97,11 @@ class MetricApi(Source):
             yield from _rows(data["result"], label or query)
 
 
-def _rows(result: list[Any], metric: str, after: float = float("-inf")) -> Iterator[Row]:
+def _rows(result: list[Any], metric: str) -> Iterator[Row]:
     for series in result:
         labels = {name: value for name, value in series["metric"].items() if name != "__name__"}
         for when, value in series["values"]:
-            if when > after:
-                yield {"timestamp": format_timestamp(when), "metric": metric, "labels": labels, "value": _number(value)}
+            yield {"timestamp": format_timestamp(when), "metric": metric, "labels": labels, "value": _number(value)}
 
 
 def _number(text: str) -> float | str:

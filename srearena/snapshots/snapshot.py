@@ -117,6 +117,16 @@ class Snapshot(Closeable):
                 self._layout, self._scanned = scan(self._directory), monotonic()
             return self._layout
 
+    def rescan(self) -> None:
+        """Look for files again at the next use."""
+        with self._lock:
+            self._scanned = float("-inf")
+
+    @property
+    def observed_since(self) -> datetime | None:
+        """When the observation began, where that is not the time of the first data: objects created since are new."""
+        return None
+
     # -- tables ------------------------------------------------------------------------------------------------------
 
     def table(self, name: str) -> CachedTable | None:

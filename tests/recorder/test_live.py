@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sre_tools.episode_analysis import EpisodeAnalysis
 from sre_tools.errors import ToolError
+from sre_tools.live.analysis import call_live
 from sre_tools.live_workspace import LiveWorkspace
 from sre_tools.offline_incident_analysis import all_tools, call_tool
 from srearena.cluster.base import TelemetryEndpoints
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.problems.registry import ProblemRegistry
+from srearena.observer.metric_api import MetricApi
+from srearena.observer.recording.raw_files import RawFiles
+from srearena.observer.recording.telemetry import measured_objects, write_metrics, write_metrics_of
+from srearena.observer.window import Window
 from tests.arena.episodes import PORT, prepared_episode
 
 NAMED = {
@@ -46,6 +55,87 @@ def test_every_tool_answers(workspace: LiveWorkspace) -> None:
     assert spec["spec"]["ports"][0]["targetPort"] == 9999
     assert call_tool(workspace, "log_analysis")["data"]
     assert call_tool(workspace, "metric_analysis", {"k8_object_name": "Deployment/api"})["data"]
+
+
+def fetched(live: LiveWorkspace) -> set[str]:
+    """The files that were fetched, by what they begin with."""
+    files = (path.relative_to(live.root).as_posix() for path in live.root.rglob("*") if path.is_file())
+    return {re.split(r"[/_]", name.removeprefix("metrics/"))[0] for name in files}
+
+
+def test_a_question_fetches_what_it_needs(episode: Episode) -> None:
+    assert episode.kubeconfig is not None
+    with LiveWorkspace(episode.kubeconfig, episode.cluster.telemetry, refresh=600.0) as live:
+        assert call_tool(live, "alert_summary")["data"]
+        assert call_tool(live, "k8s_spec_change_analysis")["data"]
+        assert fetched(live) == {"alerts", "k8s"}
+        assert call_tool(live, "log_analysis")["data"]
+        assert fetched(live) == {"alerts", "k8s", "otel"}
+        of_store = call_tool(live, "metric_analysis", {"k8_object_name": "Deployment/store"})
+        assert {path.name[:10] for path in live.root.glob("metrics/pod_*")} == {"pod_store-"}
+        everything = call_tool(live, "metric_analysis", {"group_by": "object_name"})["summary"]["series"]
+        assert everything > of_store["summary"]["series"] > 0
+        assert {"pod_api-", "pod_stor"} < {path.name[:8] for path in live.root.glob("metrics/*")}
+        again = call_tool(live, "metric_analysis", {"k8_object_name": "Deployment/store"})
+        assert again["data"] == of_store["data"], "no sample is fetched twice"
+
+
+def test_the_samples_of_objects_are_those_of_a_recording(episode: Episode, tmp_path: Path) -> None:
+    endpoints = episode.cluster.telemetry
+    with MetricApi(endpoints.prometheus, endpoints.token) as prometheus:
+        now = float(prometheus.data("/api/v1/query", {"query": "time()"})["result"][1])
+        window, namespaces = Window(now - 120, now), (episode.problem.namespace, "kube-system")
+        objects = measured_objects(prometheus, window, namespaces)
+        with RawFiles(tmp_path / "all") as files:
+            write_metrics(prometheus, window, files, namespaces)
+        with RawFiles(tmp_path / "some") as files:
+            write_metrics_of(prometheus, window, files, namespaces, objects)
+    names = {path.name for path in tmp_path.glob("all/metrics/*")}
+    assert {f"{kind}_{name}_raw.tsv" for kind, name in objects} == names
+    assert {name.partition("_")[0] for name in names} == {"pod", "node"}, "the corner shop has no traces"
+    for name in names:
+        every, some = (
+            sorted((tmp_path / folder / "metrics" / name).read_text().splitlines()) for folder in ("all", "some")
+        )
+        assert every == some, name
+
+
+def test_the_change_that_broke_the_system_comes_first_and_its_deployment_is_no_change(episode: Episode) -> None:
+    assert episode.kubeconfig is not None
+    with LiveWorkspace(episode.kubeconfig, episode.cluster.telemetry) as live:
+        reply = call_live(live, "change_impact", {})
+        alerts = call_live(live, "alert_summary", {})
+    place = episode.problem.namespace
+    assert [row["entity"] for row in reply["data"]] == [f"{place}/Service/api"], "the API has no older versions of it"
+    assert "what it was before was not observed" in reply["data"][0]["change"]
+    assert any(row["began_in_observed_time"] for row in alerts["data"])
+
+
+WRONG: dict[str, list[dict[str, Any]]] = {
+    "get_metric_anomalies": [{}, {"k8_object_name": "Deployment/nowhere"}],
+    "metric_analysis": [{"metric_names": ["nothing"]}, {"base_directory": "x"}, {"base_dir": "/etc"}],
+    "get_k8_spec": [{"k8_object_name": "Deployment/nowhere"}],
+    "topology_analysis": [{"entity": "nowhere"}],
+    "event_analysis": [{"filters": {"colour": "red"}}],
+}
+
+
+def test_replies_and_errors_speak_of_the_running_system(episode: Episode) -> None:
+    assert episode.kubeconfig is not None
+    analysis = EpisodeAnalysis(episode.kubeconfig, episode.cluster)
+    spoken = [analysis.describe()]
+    try:
+        for name in all_tools():
+            spoken.append(json.dumps(analysis.call(name, NAMED.get(name, {})), default=str))
+        for name, calls in WRONG.items():
+            for arguments in calls:
+                with pytest.raises(ToolError) as problem:
+                    analysis.call(name, arguments)
+                spoken.append(str(problem.value))
+    finally:
+        analysis.close()
+    for text in spoken:
+        assert not re.search(r"recording|recorded|snapshot|base_dir\b", text), text[:400]
 
 
 def test_what_happens_later_is_seen(workspace: LiveWorkspace, episode: Episode) -> None:

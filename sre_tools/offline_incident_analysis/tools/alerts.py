@@ -33,7 +33,11 @@ class SummaryArguments(PagedArguments):
 
 
 def first_capture(snapshot: Snapshot) -> str | None:
-    """Time of the first capture of alerts, with or without any firing; None if file names have no time."""
+    """Time of the first capture of alerts, with or without any firing; None if file names have no time.
+
+    Over a running system, the begin of the observed time."""
+    if snapshot.observed_since is not None:
+        return snapshot.observed_since.replace(tzinfo=None).isoformat()
     times = [time_in_name(path.name) for path in snapshot.layout.alerts]
     return min((time.rstrip("Z") for time in times if time), default=None)
 

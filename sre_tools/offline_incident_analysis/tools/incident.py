@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -11,6 +11,7 @@ from pydantic import Field
 from sre_tools.offline_incident_analysis.arguments import Arguments, PagedArguments, parse_time
 from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.conditions import Conditions
+from sre_tools.offline_incident_analysis.deployments import mass_creations
 from sre_tools.offline_incident_analysis.identity import entity_id
 from sre_tools.offline_incident_analysis.log_patterns import find_lines
 from sre_tools.offline_incident_analysis.metric_series import NO_BUCKETS, SeriesReader, to_datetime, values_or_rates
@@ -26,9 +27,7 @@ from srearena.snapshots import Snapshot
 _MAX_SAMPLES = 3_000_000  # chosen: the timeline omits the metrics of larger snapshots
 # Weight of a change by kind; chosen: what people edit counts more than what controllers create.
 _WEIGHT = {"ConfigMap": 1.0, "Secret": 1.0, "Deployment": 1.0, "Service": 1.0, "Pod": 0.3, "ReplicaSet": 0.3}
-# A deployment of an application; chosen: one that is rolled out creates a few objects, of three kinds.
-_MASS_TIME, _MASS_OBJECTS, _MASS_KINDS = timedelta(seconds=60), 20, 4
-_STAGED = 0.1  # weight of a change that is part of it: what is deployed at once did not work before
+_STAGED = 0.1  # weight of a change that is part of the deployment of a whole application
 _SOURCES = Literal["change", "alert", "event", "log", "trace", "metric"]
 
 
@@ -209,20 +208,6 @@ def _earliest(change: Change) -> datetime:
     return change.time if change.exact or change.not_before is None else min(change.not_before, change.time)
 
 
-def _mass_creations(changes: Sequence[Change]) -> set[int]:
-    """Identities of the additions that deploy a whole application: many objects of several kinds at once."""
-    added = [change for change in changes if change.type == "added"]
-    found: set[int] = set()
-    first = 0
-    for last, change in enumerate(added):
-        while change.time - added[first].time > _MASS_TIME:
-            first += 1
-        together = added[first : last + 1]
-        if len(together) >= _MASS_OBJECTS and len({other.kind for other in together}) >= _MASS_KINDS:
-            found.update(map(id, together))
-    return found
-
-
 def _score(change: Change, symptom: datetime, window: timedelta, hops: int | None) -> float:
     """Suspicion from 0 to 100: higher if nearer in time and in the graph, and if not made by a controller.
 
@@ -261,7 +246,8 @@ def change_impact(call: Call, arguments: ImpactArguments) -> Answer:
     if requested_time is None and symptom_row is None:
         return Answer([], {}, ["no symptom in alerts, traces, logs or events; give symptom_time"])
     changes = all_changes(call.snapshot)
-    staged = _mass_creations(changes)
+    added = [change for change in changes if change.type == "added"]
+    staged = {id(added[position]) for position in mass_creations([(change.time, change.kind) for change in added])}
     tz = symptom_row["time"].tzinfo if symptom_row else changes[0].time.tzinfo if changes else None
     symptom: datetime = requested_time.replace(tzinfo=tz) if requested_time else symptom_row["time"]  # type: ignore[index]
     symptom_entity = arguments.symptom_entity or (str(symptom_row["entity"]) if symptom_row else "")

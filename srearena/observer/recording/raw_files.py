@@ -7,11 +7,11 @@ written immediately; times are UTC, in nanoseconds.
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -64,34 +64,46 @@ def log_row(timestamp: int, body: str, resource: Mapping[str, str], **columns: s
     }
 
 
+class _Table(Protocol):
+    """What `csv.writer` returns; its type has no public name."""
+
+    def writerow(self, row: Iterable[Any], /) -> Any: ...
+
+    def writerows(self, rows: Iterable[Iterable[Any]], /) -> None: ...
+
+
 class RawFiles(Closeable):
     """The tables of one snapshot, each opened with its first row."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._open = ExitStack()
-        self._writers: dict[str, csv.DictWriter[str]] = {}
+        self._writers: dict[str, _Table] = {}
 
     def close(self) -> None:
         self._open.close()
         self._writers.clear()
 
     def add(self, name: str, columns: Sequence[str], row: Mapping[str, Any]) -> None:
+        self.add_rows(name, columns, ([row.get(column, "") for column in columns],))
+
+    def add_rows(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Add rows whose cells are in the order of the columns."""
         writer = self._writers.get(name)
         if writer is None:
             writer = self._writers[name] = self._open_table(name, columns)
-        writer.writerow(row)
+        writer.writerows(rows)
 
-    def _open_table(self, name: str, columns: Sequence[str]) -> csv.DictWriter[str]:
+    def _open_table(self, name: str, columns: Sequence[str]) -> _Table:
         path = self.directory / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             file = self._open.enter_context(path.open("a", encoding="utf-8", newline=""))
         except OSError as problem:
             raise ObserverError(f"cannot write {path}: {problem.strerror or problem}") from problem
-        writer = csv.DictWriter(file, columns, restval="", delimiter="\t", lineterminator="\n")
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
         if file.tell() == 0:
-            writer.writeheader()
+            writer.writerow(columns)
         return writer
 
     def alerts(self, time: float, alerts: Sequence[Any], *, final: bool = False) -> None:

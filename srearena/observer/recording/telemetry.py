@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,7 +24,7 @@ from srearena.observer.recording.raw_files import (
 )
 from srearena.observer.tables import Row
 from srearena.observer.trace_api import TraceApi, span_rows
-from srearena.observer.window import Window
+from srearena.observer.window import Window, format_timestamp
 
 POD_LOGS = '{pod=~".+"}'
 _STATUS = {"OK": "Ok", "ERROR": "Error"}
@@ -33,7 +34,13 @@ _NODE_METRICS = ("kube_node_", "node_")
 # Long labels that repeat other columns, or that nothing else in a recording refers to.
 _DROPPED_LABELS = frozenset(("__name__", "id", "name", "uid", "metrics_path", "endpoint"))
 
+_SERVICE_SERIES = f'__name__=~"{"|".join(_SERVICE_METRICS)}"'
+_NODE_SERIES = '__name__=~"(kube_)?node_.+"'
+_OBJECTS_PER_QUERY = 50  # chosen: the names are part of the address, which servers limit to some kilobytes
+
 DeploymentOf = Callable[[str, str], str]
+MeasuredObject = tuple[str, str]
+"""Kind (pod, service or node) and name."""
 
 
 def _epoch_ns(text: str) -> int:
@@ -118,22 +125,85 @@ def write_spans(spans: Collection[Row], files: RawFiles) -> int:
 
 def write_metrics(source: MetricApi, window: Window, files: RawFiles, namespaces: Collection[str]) -> int:
     """Write the samples of pods and services in some namespaces, and of all nodes; returns their number."""
+    selectors = (f'{{__name__="{name}"}}' for name in source.names(window))
+    return _write_series(source, window, files, selectors, namespaces)
+
+
+def write_metrics_of(
+    source: MetricApi, window: Window, files: RawFiles, namespaces: Collection[str], objects: Collection[MeasuredObject]
+) -> int:
+    """Write the samples of these objects alone; returns their number."""
     count = 0
-    for name in source.names(window):
-        for row in source.samples(window, [name]):
-            for kind, name_of_owner, more in _owners(name, row["labels"], namespaces):
-                labels = row["labels"]
-                cells = {
-                    "metric_name": name,
-                    "timestamp": row["timestamp"],
-                    "value": row["value"],
-                    f"{kind}_name": name_of_owner,
-                    "namespace": labels.get("namespace", ""),
-                    "tags": mapping({k: v for k, v in labels.items() if k not in _DROPPED_LABELS}),
-                    **more,
-                }
-                files.add(f"metrics/{kind}_{name_of_owner}_raw.tsv", METRIC_COLUMNS[kind], cells)
-                count += 1
+    ordered = sorted(objects)
+    for start in range(0, len(ordered), _OBJECTS_PER_QUERY):
+        some = ordered[start : start + _OBJECTS_PER_QUERY]
+        count += _write_series(source, window, files, _selectors(some), namespaces, set(some))
+    return count
+
+
+def measured_objects(source: MetricApi, window: Window, namespaces: Collection[str]) -> set[MeasuredObject]:
+    """The objects with samples in a window, as `write_metrics` assigns series to them."""
+    scope = f"namespace=~{_any_of(namespaces)}"
+    pods = source.label_values(window, "pod", f'{{pod!="",{scope}}}')
+    services = source.label_values(window, "service_name", f'{{{_SERVICE_SERIES},service_name!="",{scope}}}')
+    nodes = {*source.label_values(window, "node", f'{{{_NODE_SERIES},node!="",pod=""}}')}
+    nodes |= {
+        name.partition(":")[0]
+        for name in source.label_values(window, "instance", f'{{{_NODE_SERIES},node="",pod=""}}')
+    }
+    return {*(("pod", name) for name in pods), *(("service", n) for n in services), *(("node", n) for n in nodes)}
+
+
+def _selectors(objects: Collection[MeasuredObject]) -> Iterator[str]:
+    """Selectors that together match every series of the objects, and some of others."""
+    names = {kind: [name for of, name in objects if of == kind] for kind in METRIC_COLUMNS}
+    if names["pod"]:
+        yield f"{{pod=~{_any_of(names['pod'])}}}"
+    if names["service"]:
+        yield f"{{{_SERVICE_SERIES},service_name=~{_any_of(names['service'])}}}"
+    if names["node"]:
+        yield f"{{{_NODE_SERIES},node=~{_any_of(names['node'])}}}"
+        yield f"{{{_NODE_SERIES},node=\"\",instance=~{_any_of(names['node'], '(:.*)?')}}}"
+
+
+def _any_of(names: Collection[str], suffix: str = "") -> str:
+    """A regular expression for one of some names, quoted for PromQL."""
+    alternatives = "|".join(re.escape(name).replace("\\", "\\\\").replace('"', '\\"') for name in sorted(names))
+    return f'"({alternatives}){suffix}"'
+
+
+def _write_series(
+    source: MetricApi,
+    window: Window,
+    files: RawFiles,
+    selectors: Iterable[str],
+    namespaces: Collection[str],
+    only: Collection[MeasuredObject] | None = None,
+) -> int:
+    count = 0
+    times: dict[float, str] = {}  # many series are scraped at the same moment
+    for series in (found for selector in selectors for found in source.series(window, selector)):
+        if not series.points:
+            continue
+        for when, _ in series.points:
+            if when not in times:
+                times[when] = format_timestamp(when)
+        labels = series.labels
+        for kind, name_of_owner, more in _owners(series.metric, labels, namespaces):
+            if only is not None and (kind, name_of_owner) not in only:
+                continue
+            cells = {
+                "metric_name": series.metric,
+                f"{kind}_name": name_of_owner,
+                "namespace": labels.get("namespace", ""),
+                "tags": mapping({k: v for k, v in labels.items() if k not in _DROPPED_LABELS}),
+                **more,
+            }
+            columns = METRIC_COLUMNS[kind]
+            head, tail = [cells.get(column, "") for column in columns[:1]], [cells[column] for column in columns[3:]]
+            rows = ([*head, times[when], value, *tail] for when, value in series.points)
+            files.add_rows(f"metrics/{kind}_{name_of_owner}_raw.tsv", columns, rows)
+            count += len(series.points)
     return count
 
 
