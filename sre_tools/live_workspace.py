@@ -100,7 +100,7 @@ class LiveWorkspace(Workspace):
 
 
 class _Environment:
-    """The APIs of an environment as the source of a snapshot's files. Each table is complete up to a time of its own."""
+    """An environment as the source of a snapshot's files; each table is complete up to a time of its own."""
 
     def __init__(self, api: Kubernetes, telemetry: TelemetryEndpoints, files: RawFiles, window: float) -> None:
         self._prometheus = MetricApi(telemetry.prometheus, telemetry.token)

@@ -10,8 +10,8 @@ from time import monotonic
 from typing import Any
 
 from sre_tools.errors import ToolError
-from sre_tools.live.context import LiveContext
 from sre_tools.live.analysis import call_live, live_tools
+from sre_tools.live.context import LiveContext
 from sre_tools.registry import Tool, ToolArguments, lookup, tools_in
 from srearena.errors import SreArenaError
 

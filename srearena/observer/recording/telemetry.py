@@ -148,8 +148,7 @@ def measured_objects(source: MetricApi, window: Window, namespaces: Collection[s
     services = source.label_values(window, "service_name", f'{{{_SERVICE_SERIES},service_name!="",{scope}}}')
     nodes = {*source.label_values(window, "node", f'{{{_NODE_SERIES},node!="",pod=""}}')}
     nodes |= {
-        name.partition(":")[0]
-        for name in source.label_values(window, "instance", f'{{{_NODE_SERIES},node="",pod=""}}')
+        name.partition(":")[0] for name in source.label_values(window, "instance", f'{{{_NODE_SERIES},node="",pod=""}}')
     }
     return {*(("pod", name) for name in pods), *(("service", n) for n in services), *(("node", n) for n in nodes)}
 
@@ -163,7 +162,7 @@ def _selectors(objects: Collection[MeasuredObject]) -> Iterator[str]:
         yield f"{{{_SERVICE_SERIES},service_name=~{_any_of(names['service'])}}}"
     if names["node"]:
         yield f"{{{_NODE_SERIES},node=~{_any_of(names['node'])}}}"
-        yield f"{{{_NODE_SERIES},node=\"\",instance=~{_any_of(names['node'], '(:.*)?')}}}"
+        yield f'{{{_NODE_SERIES},node="",instance=~{_any_of(names["node"], "(:.*)?")}}}'
 
 
 def _any_of(names: Collection[str], suffix: str = "") -> str:
