@@ -7,6 +7,7 @@ a name service, for example that of `scripts/real-cluster up`. Each fault takes 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
@@ -84,7 +85,8 @@ def by_hand(episode: Episode) -> None:
 
 
 def by_kubectl(episode: Episode) -> None:
-    done = run_script(episode.problem.remedy, episode.kubeconfig)
+    with tempfile.TemporaryDirectory() as home:
+        done = run_script(episode.problem.remedy, episode.kubeconfig, Path(home))
     assert done.returncode == 0, done.stderr
 
 

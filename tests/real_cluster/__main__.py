@@ -8,12 +8,15 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from srearena.errors import SreArenaError
 from tests.real_cluster import addons, programs
+from tests.real_cluster.applications import bundles, parse_source
 from tests.real_cluster.certificates import Authority
-from tests.real_cluster.images import BUSYBOX, PYTHON, write_archive
+from tests.real_cluster.compiling import SourceFolder
+from tests.real_cluster.images import BUSYBOX, PYTHON, Image, write_archive
 from tests.real_cluster.layout import CONTROL_PLANE, KUBECONFIG, KUBERNETES, PROGRAM, STATE, Node
 from tests.real_cluster.machines import (
     RealClusterError,
@@ -38,9 +41,13 @@ NEEDED = {
 """Programs of this machine that the cluster needs, and the Debian packages they come from."""
 
 
-def build() -> None:
-    """Compile the cluster's programs, once, into the cache."""
-    missing = [program for program in addons.PROGRAMS if not program.path.exists()]
+def build(sources: Sequence[SourceFolder] = (), *, tools: bool = True) -> dict[str, Image]:
+    """Compile the cluster's programs, once, into the cache; the images of these applications.
+
+    Without `tools` only what runs on the cluster.
+    """
+    wanted = [program for program in addons.PROGRAMS if tools or program.image]
+    missing = [program for program in wanted if not program.path.exists()]
     if (missing or not PROGRAM.exists()) and not shutil.which("go"):
         raise RealClusterError("go is not installed: the cluster is compiled from its published modules")
     PROGRAM.parent.mkdir(parents=True, exist_ok=True)
@@ -48,6 +55,7 @@ def build() -> None:
         program.build()
     if not PROGRAM.exists():
         _build_kubernetes()
+    return {name: image for bundle in bundles(sources) for name, image in bundle.images.items()}
 
 
 def _build_kubernetes() -> None:
@@ -58,17 +66,17 @@ def _build_kubernetes() -> None:
     unfinished = PROGRAM.with_suffix(".unfinished")
     command = ["go", "build", "-buildvcs=false", "-ldflags", flags, "-o", str(unfinished), "."]
     environment = {**os.environ, "GOFLAGS": os.environ.get("GOFLAGS", "-p=1")}
-    if subprocess.run(["nice", "-n", "15", *command], cwd=SOURCES, env=environment, check=False).returncode:
+    if subprocess.run(["nice", "-n", "5", *command], cwd=SOURCES, env=environment, check=False).returncode:
         raise RealClusterError(f"the cluster's programs do not compile; see above, sources in {SOURCES}")
     unfinished.rename(PROGRAM)
 
 
-def up(workers: int, *, with_nodes: bool) -> None:
-    """Start a cluster; without nodes only its control plane."""
+def up(workers: int, *, with_nodes: bool, sources: Sequence[SourceFolder] = ()) -> None:
+    """Start a cluster; without nodes only its control plane. Workers know the images of these applications."""
     _check_machine()
     if STATE.exists():
         raise RealClusterError(f"{STATE} exists: a cluster runs already; stop it with `scripts/real-cluster down`")
-    build()
+    extra = build(sources, tools=False)
     STATE.mkdir(parents=True, mode=0o700)
     nodes = [Node(index) for index in range(workers + 1)]
     keys = STATE / "keys"
@@ -85,10 +93,14 @@ def up(workers: int, *, with_nodes: bool) -> None:
     if with_nodes:
         archive = STATE / "images.tar"
         write_archive(archive)
+        if extra:
+            write_archive(STATE / "applications.tar", extra)
         for node in nodes:
             start_program(node, "containerd", programs.containerd(node))
         for node in nodes:
             _import(node, archive)
+            if extra and node != CONTROL_PLANE:
+                _import(node, STATE / "applications.tar")
             start_program(node, "kubelet", programs.kubelet(node, keys))
             start_program(node, "kube-proxy", programs.kube_proxy(node, keys))
         for node in nodes:
@@ -146,12 +158,20 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("action", choices=["build", "up", "down", "status"])
     parser.add_argument("--workers", type=int, default=2, help="nodes beside the control plane (default 2)")
     parser.add_argument("--without-nodes", action="store_true", help="only etcd, API server, controllers, scheduler")
+    parser.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        metavar="NAME=FOLDER",
+        help="an application to build images of, and where its source is (hotel_reservation)",
+    )
     chosen = parser.parse_args(arguments)
     try:
+        sources = [parse_source(text) for text in chosen.source]
         if chosen.action == "build":
-            build()
+            build(sources)
         elif chosen.action == "up":
-            up(chosen.workers, with_nodes=not chosen.without_nodes)
+            up(chosen.workers, with_nodes=not chosen.without_nodes, sources=sources)
         elif chosen.action == "down":
             stop_everything()
         else:

@@ -6,53 +6,15 @@ are the very ones that the embedded cluster is born with, so they are checked he
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
-from tests.real_cluster.layout import CACHE
-from tests.real_cluster.machines import RealClusterError
+from tests.real_cluster.compiling import Program
 
 BORN_WITH = Path(__file__).parents[2] / "srearena/cluster/embedded/bootstrap/manifests"
 OWN = Path(__file__).parent / "manifests"
 MANIFESTS = (BORN_WITH / "dns.yaml", BORN_WITH / "storage.yaml", OWN / "provisioner.yaml", BORN_WITH / "metrics.yaml")
 DEPLOYMENTS = ("kube-system/coredns", "local-path-storage/local-path-provisioner", "kube-system/metrics-server")
-
-
-@dataclass(frozen=True)
-class Program:
-    """A program compiled from its module; `image` is what it is called on the cluster, if it runs there."""
-
-    name: str
-    package: str
-    version: str
-    image: str = ""
-
-    @property
-    def path(self) -> Path:
-        return CACHE / f"{self.name}-{self.version}"
-
-    @property
-    def inside(self) -> str:
-        return f"/usr/bin/{self.name}"
-
-    def build(self) -> None:
-        """Compile it, once, into the cache."""
-        if self.path.exists():
-            return
-        folder = CACHE / "unfinished"
-        environment = {
-            **os.environ,
-            "GOBIN": str(folder),
-            "CGO_ENABLED": "0",
-            "GOFLAGS": os.environ.get("GOFLAGS", "-p=1"),
-        }
-        command = ["nice", "-n", "15", "go", "install", "-ldflags", "-s -w", f"{self.package}@{self.version}"]
-        if subprocess.run(command, env=environment, check=False).returncode:
-            raise RealClusterError(f"{self.name} does not compile from {self.package}@{self.version}; see above")
-        (folder / self.name).rename(self.path)
 
 
 COREDNS = Program("coredns", "github.com/coredns/coredns", "v1.12.1", "registry.k8s.io/coredns/coredns:v1.12.1")

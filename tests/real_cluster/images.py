@@ -19,7 +19,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.real_cluster.addons import COREDNS, LOCAL_PATH_PROVISIONER, METRICS_SERVER, Program
+from tests.real_cluster.addons import COREDNS, LOCAL_PATH_PROVISIONER, METRICS_SERVER
+from tests.real_cluster.compiling import Program
 
 BUSYBOX = Path("/bin/busybox")
 """From the package busybox-static."""
@@ -48,14 +49,21 @@ class Image:
     layers: Sequence[Callable[[], bytes]] = field(default=())
 
 
+# What the C library loads at run time to resolve names; also a statically linked program needs it.
+NAME_SERVICE = tuple(Path(f"/lib/x86_64-linux-gnu/{name}") for name in ("libnss_dns.so.2", "libresolv.so.2"))
+
+
 @cache
 def _busybox() -> bytes:
-    return _layer(
-        folders=("bin", "etc", "tmp", "proc", "sys", "dev", "root", "usr/share/nginx/html", "usr/bin"),
+    shared = {*NAME_SERVICE, *libraries(NAME_SERVICE)}
+    return tar_layer(
+        folders=("lib64", "bin", "etc", "tmp", "proc", "sys", "dev", "root", "usr/share/nginx/html", "usr/bin"),
         files={
             "bin/busybox": BUSYBOX.read_bytes(),
             "etc/passwd": b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
             "etc/group": b"root:x:0:\nnobody:x:65534:\n",
+            "etc/nsswitch.conf": b"hosts: files dns\n",
+            **{str(path).lstrip("/"): path.read_bytes() for path in sorted(shared) if path.exists()},
             "usr/share/nginx/html/index.html": INDEX,
         },
         links={f"bin/{applet}": "busybox" for applet in APPLETS},
@@ -71,25 +79,27 @@ def _python() -> bytes:
     listed = subprocess.run(["dpkg", "-L", *packages], capture_output=True, text=True, check=True).stdout.splitlines()
     found = {Path(line) for line in listed if line.startswith("/usr/") and Path(line).is_file()}
     found = {path for path in found if not path.is_relative_to("/usr/share")}
-    found |= _libraries([program, *(path for path in found if path.suffix == ".so")])
-    return _layer(
+    found |= libraries([program, *(path for path in found if path.suffix == ".so")])
+    return tar_layer(
         folders=("lib64",),
         files={str(path).lstrip("/"): path.read_bytes() for path in sorted(found)},
         links={"usr/bin/python3": version, "usr/bin/python": version},
     )
 
 
-def _libraries(programs: Iterable[Path]) -> set[Path]:
+def libraries(programs: Iterable[Path]) -> set[Path]:
+    """The shared libraries that programs of this machine are linked with."""
     said = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False).stdout
     return {Path(path) for path in re.findall(r"(/lib\S+) \(0x", said)}
 
 
-def _layer(
+def tar_layer(
     *,
     folders: Sequence[str] = (),
     files: Mapping[str, bytes] | None = None,
     links: Mapping[str, str] | None = None,
 ) -> bytes:
+    """A layer with these folders, executable files and symbolic links."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as layer:
         for folder in folders:
@@ -111,11 +121,22 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes, mode: int = 0o644)
     archive.addfile(entry, io.BytesIO(content))
 
 
-def _program(program: Program) -> Image:
+def program_image(program: Program, config: Mapping[str, Any] | None = None) -> Image:
+    """An image of one program, which is its entry point."""
     return Image(
-        {"Entrypoint": [program.inside], "WorkingDir": "/"},
-        (lambda: _layer(files={program.inside.lstrip("/"): program.path.read_bytes()}),),
+        {"Entrypoint": [program.inside], "WorkingDir": "/", **(config or {})},
+        (lambda: tar_layer(files={program.inside.lstrip("/"): program.path.read_bytes()}),),
     )
+
+
+def debian_image(path: Path, config: Mapping[str, Any]) -> Image:
+    """An image of one program of this machine with the libraries it needs."""
+
+    def make() -> bytes:
+        found = {path, *libraries([path])}
+        return tar_layer(files={str(one).lstrip("/"): one.read_bytes() for one in sorted(found)})
+
+    return Image(config, (make,))
 
 
 IMAGES: Mapping[str, Image] = {
@@ -124,20 +145,20 @@ IMAGES: Mapping[str, Image] = {
     "docker.io/library/nginx:1.27": Image(WEB_SERVER),
     "docker.io/library/nginx:1.26": Image(WEB_SERVER),
     "docker.io/library/python:3": Image({"Cmd": ["python3"]}, (_python,)),
-    COREDNS.image: _program(COREDNS),
-    METRICS_SERVER.image: _program(METRICS_SERVER),
-    LOCAL_PATH_PROVISIONER.image: _program(LOCAL_PATH_PROVISIONER),
+    COREDNS.image: program_image(COREDNS),
+    METRICS_SERVER.image: program_image(METRICS_SERVER),
+    LOCAL_PATH_PROVISIONER.image: program_image(LOCAL_PATH_PROVISIONER),
 }
 """What an image is called, and what it is."""
 
 
-def write_archive(path: Path) -> None:
-    """Write all images into one archive."""
+def write_archive(path: Path, images: Mapping[str, Image] = IMAGES, base: Callable[[], bytes] = _busybox) -> None:
+    """Write images into one archive; layers that several images have are written once."""
     written: dict[str, str] = {}
     with tarfile.open(path, "w") as archive:
         manifest = []
-        for number, (name, image) in enumerate(IMAGES.items()):
-            layers = [_busybox(), *(make() for make in image.layers)]
+        for number, (name, image) in enumerate(images.items()):
+            layers = [base(), *(make() for make in image.layers)]
             digests = [hashlib.sha256(layer).hexdigest() for layer in layers]
             for digest, layer in zip(digests, layers, strict=True):
                 if digest not in written:
