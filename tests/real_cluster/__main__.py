@@ -1,4 +1,4 @@
-"""`scripts/real-cluster build | up | down | status`."""
+"""`scripts/real-cluster build | up | load | down | status`."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from tests.real_cluster.machines import (
     stop_everything,
 )
 
+APPLICATIONS = STATE / "applications.tar"
 SOURCES = Path(__file__).parent / "binaries"
 NEEDED = {
     "containerd": "containerd",
@@ -94,13 +95,13 @@ def up(workers: int, *, with_nodes: bool, sources: Sequence[SourceFolder] = ()) 
         archive = STATE / "images.tar"
         write_archive(archive)
         if extra:
-            write_archive(STATE / "applications.tar", extra)
+            write_archive(APPLICATIONS, extra)
         for node in nodes:
             start_program(node, "containerd", programs.containerd(node))
         for node in nodes:
             _import(node, archive)
             if extra and node != CONTROL_PLANE:
-                _import(node, STATE / "applications.tar")
+                _import(node, APPLICATIONS)
             start_program(node, "kubelet", programs.kubelet(node, keys))
             start_program(node, "kube-proxy", programs.kube_proxy(node, keys))
         for node in nodes:
@@ -114,6 +115,16 @@ def up(workers: int, *, with_nodes: bool, sources: Sequence[SourceFolder] = ()) 
             namespace, name = deployment.split("/")
             kubectl("rollout", "status", "deployment", name, "-n", namespace, "--timeout=180s")
     print(f"export KUBECONFIG={KUBECONFIG}")
+
+
+def load(sources: Sequence[SourceFolder]) -> None:
+    """Bring the images of applications to the workers of a running cluster, also those that have changed."""
+    if not STATE.exists():
+        raise RealClusterError("no cluster runs here; start one with `scripts/real-cluster up`")
+    write_archive(APPLICATIONS, build(sources, tools=False))
+    for node in map(Node, range(1, 16)):
+        if node.folder.exists():
+            _import(node, APPLICATIONS)
 
 
 def kubectl(*arguments: str) -> str:
@@ -155,7 +166,7 @@ def _check_machine() -> None:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="scripts/real-cluster", description=__doc__)
-    parser.add_argument("action", choices=["build", "up", "down", "status"])
+    parser.add_argument("action", choices=["build", "up", "load", "down", "status"])
     parser.add_argument("--workers", type=int, default=2, help="nodes beside the control plane (default 2)")
     parser.add_argument("--without-nodes", action="store_true", help="only etcd, API server, controllers, scheduler")
     parser.add_argument(
@@ -172,6 +183,8 @@ def main(arguments: list[str]) -> int:
             build(sources)
         elif chosen.action == "up":
             up(chosen.workers, with_nodes=not chosen.without_nodes, sources=sources)
+        elif chosen.action == "load":
+            load(sources)
         elif chosen.action == "down":
             stop_everything()
         else:

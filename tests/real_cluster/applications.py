@@ -81,8 +81,11 @@ def hotel_reservation(source: SourceFolder) -> Bundle:
     def paced_wrk() -> bytes:
         return tar_layer(
             folders=("usr/local", "usr/local/bin"),
-            files={"usr/local/bin/wrk": (SOURCES / "wrk" / "wrk").read_bytes()},
-            links={"bin/bash": "busybox"},
+            files={
+                "usr/local/bin/wrk": (SOURCES / "wrk" / "wrk").read_bytes(),
+                str(DASH).lstrip("/"): DASH.read_bytes(),
+            },
+            links={"bin/bash": "dash"},
         )
 
     search = "PATH=/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -101,7 +104,7 @@ def hotel_reservation(source: SourceFolder) -> Bundle:
             ),
             "docker.io/deathstarbench/wrk2-client:latest": Image(wrk.config, (*wrk.layers, paced_wrk)),
         },
-        (MEMCACHED, WRK),
+        (DASH, MEMCACHED, WRK),
     )
 
 
