@@ -116,7 +116,7 @@ class RunningApi:
 def running(world: World, *, speed: float = 1.0, agent: NodeAgent | None = None) -> Iterator[RunningApi]:
     """Serve the world until the block ends."""
     started: threading.Event = threading.Event()
-    made: list[Any] = []
+    clusters: list[Any] = []
 
     async def serve() -> None:
         server = ApiServer(world, Credentials(world.randomness.secret("pki"), time.time()), agent=agent)
@@ -125,7 +125,7 @@ def running(world: World, *, speed: float = 1.0, agent: NodeAgent | None = None)
         stop = asyncio.Event()
         async with server:
             flow = asyncio.create_task(pacer.run())
-            made.extend((server, pacer, asyncio.get_running_loop(), stop))
+            clusters.extend((server, pacer, asyncio.get_running_loop(), stop))
             started.set()
             await stop.wait()
             flow.cancel()
@@ -135,16 +135,16 @@ def running(world: World, *, speed: float = 1.0, agent: NodeAgent | None = None)
         try:
             asyncio.run(serve())
         except BaseException as error:
-            made.append(error)
+            clusters.append(error)
             started.set()
             raise
 
     thread = threading.Thread(target=run, name="api-server", daemon=True)
     thread.start()
     started.wait()
-    if len(made) != 4:
-        raise RuntimeError("the server did not start") from made[-1]
-    server, pacer, loop, stop = made
+    if len(clusters) != 4:
+        raise RuntimeError("the server did not start") from clusters[-1]
+    server, pacer, loop, stop = clusters
     with TemporaryDirectory() as folder:
         try:
             yield RunningApi(server, pacer, loop, Path(folder))

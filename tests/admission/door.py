@@ -47,9 +47,9 @@ class Door:
 
     def quota(self, name: str, used: dict[str, str] | None = None, **spec: Any) -> None:
         """A quota of which the controller has counted the use."""
-        made = self.let_in("resourcequotas", {"metadata": {"name": name}, "spec": spec})
+        quota = self.let_in("resourcequotas", {"metadata": {"name": name}, "spec": spec})
         status = {"hard": spec["hard"], "used": {**dict.fromkeys(spec["hard"], "0"), **(used or {})}}
-        self.world.client(User("admin", ("system:masters",)), "test").set_status("resourcequotas", made, status)
+        self.world.client(User("admin", ("system:masters",)), "test").set_status("resourcequotas", quota, status)
 
     def _options(self) -> WriteOptions:
         self.warnings = []

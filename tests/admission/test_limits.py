@@ -92,12 +92,12 @@ def test_a_claim_out_of_bounds(door: Door) -> None:
 
 def test_defaults_are_filled_in_and_noted(door: Door) -> None:
     limit(door, {"type": "Container", "default": {"cpu": "1", "memory": "1Gi"}, "defaultRequest": {"cpu": "100m"}})
-    made = door.let_in("pods", pod("p", container("c"), initContainers=[container("i", limits={"cpu": "2"})]))
-    assert made["metadata"]["annotations"]["kubernetes.io/limit-ranger"] == (
+    admitted = door.let_in("pods", pod("p", container("c"), initContainers=[container("i", limits={"cpu": "2"})]))
+    assert admitted["metadata"]["annotations"]["kubernetes.io/limit-ranger"] == (
         "LimitRanger plugin set: cpu, memory request for container c; cpu, memory limit for container c; "
         "memory request for init container i; memory limit for init container i"
     )
-    assert made["spec"]["containers"][0]["resources"] == {
+    assert admitted["spec"]["containers"][0]["resources"] == {
         "limits": {"cpu": "1", "memory": "1Gi"},
         "requests": {"cpu": "100m", "memory": "1Gi"},
     }

@@ -17,8 +17,8 @@ def test_what_a_quota_limits_must_be_stated_by_every_container(door: Door) -> No
 
 def test_a_pod_that_speaks_for_itself_needs_no_words_of_its_containers(door: Door) -> None:
     door.quota("compute", hard={"requests.cpu": "2"})
-    made = door.let_in("pods", pod("p", container("c"), resources={"requests": {"cpu": "1"}}))
-    assert made["metadata"]["uid"]
+    admitted = door.let_in("pods", pod("p", container("c"), resources={"requests": {"cpu": "1"}}))
+    assert admitted["metadata"]["uid"]
 
 
 def test_only_what_is_exceeded_is_listed_in_order(door: Door) -> None:
@@ -53,9 +53,9 @@ def test_a_quota_nobody_has_counted_yet_limits_nothing(door: Door) -> None:
 
 
 def test_a_quota_counted_in_part_lets_nothing_in(door: Door) -> None:
-    made = door.let_in("resourcequotas", {"metadata": {"name": "half"}, "spec": {"hard": {"pods": "9"}}})
+    admitted = door.let_in("resourcequotas", {"metadata": {"name": "half"}, "spec": {"hard": {"pods": "9"}}})
     status = {"hard": {"pods": "9", "count/pods": "9"}, "used": {"pods": "0"}}
-    door.world.store.put("resourcequotas", {**made, "metadata": dict(made["metadata"]), "status": status})
+    door.world.store.put("resourcequotas", {**admitted, "metadata": dict(admitted["metadata"]), "status": status})
     assert door.refuse("pods", pod()) == (
         'pods "p" is forbidden: status unknown for quota: half, resources: count/pods,pods'
     )

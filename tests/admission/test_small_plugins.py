@@ -28,10 +28,10 @@ def test_a_name_to_be_generated_is_named_by_its_start(door: Door) -> None:
 
 
 def test_every_container_finds_the_token_of_its_account(door: Door) -> None:
-    made = door.let_in("pods", pod("p", container("c"), initContainers=[container("i")]))
-    (volume,) = made["spec"]["volumes"]
+    admitted = door.let_in("pods", pod("p", container("c"), initContainers=[container("i")]))
+    (volume,) = admitted["spec"]["volumes"]
     assert volume["name"].startswith("kube-api-access-")
-    for each in (*made["spec"]["containers"], *made["spec"]["initContainers"]):
+    for each in (*admitted["spec"]["containers"], *admitted["spec"]["initContainers"]):
         assert each["volumeMounts"] == [
             {"name": volume["name"], "readOnly": True, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}
         ]
@@ -75,8 +75,8 @@ def test_there_is_one_default_priority(door: Door) -> None:
 
 def test_sick_nodes_are_tolerated_for_five_minutes(door: Door) -> None:
     own = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}
-    made = door.let_in("pods", pod(tolerations=[own]))
-    assert made["spec"]["tolerations"] == [
+    admitted = door.let_in("pods", pod(tolerations=[own]))
+    assert admitted["spec"]["tolerations"] == [
         own,
         {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
     ]
@@ -95,8 +95,8 @@ def test_a_runtime_class_brings_its_costs_and_its_place(door: Door) -> None:
             "scheduling": {"nodeSelector": {"vm": "yes"}},
         },
     )
-    made = door.let_in("pods", pod(runtimeClassName="vm"))
-    assert (made["spec"]["overhead"], made["spec"]["nodeSelector"]) == ({"memory": "128Mi"}, {"vm": "yes"})
+    admitted = door.let_in("pods", pod(runtimeClassName="vm"))
+    assert (admitted["spec"]["overhead"], admitted["spec"]["nodeSelector"]) == ({"memory": "128Mi"}, {"vm": "yes"})
     assert door.refuse("pods", pod("q", overhead={"memory": "1Mi"})) == (
         'pods "q" is forbidden: pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead'
     )
@@ -109,8 +109,8 @@ def test_a_runtime_class_brings_its_costs_and_its_place(door: Door) -> None:
 def test_nothing_is_made_in_a_namespace_that_is_missing_or_going(door: Door) -> None:
     elsewhere = {**pod(), "metadata": {"name": "p", "namespace": "lost"}}
     assert door.refuse("pods", elsewhere) == 'namespaces "lost" not found'
-    made = door.let_in("namespaces", {"metadata": {"name": "old", "finalizers": ["example.com/keep"]}})
-    door.world.client(door._options().user, "test").delete("namespaces", made)
+    admitted = door.let_in("namespaces", {"metadata": {"name": "old", "finalizers": ["example.com/keep"]}})
+    door.world.client(door._options().user, "test").delete("namespaces", admitted)
     assert door.refuse("configmaps", {"metadata": {"name": "c", "namespace": "old"}}) == (
         'configmaps "c" is forbidden: unable to create new content in namespace old because it is being terminated'
     )
@@ -125,12 +125,12 @@ class Replies:
         self._failure = failure
 
     def call(self, webhook: Webhook, review: Obj) -> Signal[Answer]:
-        said: Signal[Answer] = Signal(self._door.world.clock)
+        reply: Signal[Answer] = Signal(self._door.world.clock)
         answer: Obj = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}
         if self._response is not None:
             answer["response"] = {"uid": review["request"]["uid"], **self._response}
-        said.set(Answer(failure=self._failure) if self._failure else Answer(answer))
-        return said
+        reply.set(Answer(failure=self._failure) if self._failure else Answer(answer))
+        return reply
 
 
 @pytest.mark.parametrize(

@@ -179,8 +179,8 @@ def test_nobody_grants_more_than_they_hold(api: RunningApi, http: httpx.Client) 
     _role(http, "secret-reader", _rule("get list", "secrets"))
     with api.http(BOB) as client:
         roles, bindings = f"{RBAC}/namespaces/default/roles", f"{RBAC}/namespaces/default/rolebindings"
-        held = {"metadata": {"name": "held"}, "rules": [_rule("get", "pods")]}
-        assert client.post(roles, json=held).status_code == 201
+        role = {"metadata": {"name": "held"}, "rules": [_rule("get", "pods")]}
+        assert client.post(roles, json=role).status_code == 201
         more = {"metadata": {"name": "more"}, "rules": [_rule("get list", "secrets"), _rule("get", "pods")]}
         reply = client.post(roles, json=more)
         assert reply.status_code == 403

@@ -107,12 +107,12 @@ def test_an_unknown_way_of_validating_is_refused(http: httpx.Client) -> None:
 
 def test_the_field_manager_is_the_program_unless_it_says_otherwise(http: httpx.Client) -> None:
     def manager(**options: Any) -> str:
-        made = http.post(
+        response = http.post(
             "/api/v1/namespaces/default/configmaps",
             json={"metadata": {"generateName": "m-"}, "data": {"a": "b"}},
             **options,
         )
-        return str(made.json()["metadata"]["managedFields"][0]["manager"])
+        return str(response.json()["metadata"]["managedFields"][0]["manager"])
 
     assert manager(headers={"user-agent": "my-tool/v1.2 (linux)"}) == "my-tool"
     assert manager(params={"fieldManager": "somebody"}) == "somebody"

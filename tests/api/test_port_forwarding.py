@@ -61,15 +61,15 @@ class Tunnel:
         return error, data
 
     def until_closed(self, *streams: int) -> dict[int, bytes]:
-        said = dict.fromkeys(streams, b"")
+        received = dict.fromkeys(streams, b"")
         still_open = set(streams)
         while still_open:
             event = self.next()
             assert isinstance(event, DataReceived)
-            said[event.stream] += event.data
+            received[event.stream] += event.data
             if event.fin:
                 still_open.discard(event.stream)
-        return said
+        return received
 
 
 @contextmanager
@@ -83,8 +83,8 @@ def test_a_request_through_the_tunnel(pods: RunningApi) -> None:
     with _tunnel(pods) as tunnel:
         error, data = tunnel.open(0, 80)
         tunnel.send(tunnel.spdy.data(data, REQUEST))
-        said = tunnel.until_closed(error, data)
-    assert said[data].startswith(b"HTTP/1.1 200") and said[error] == b""
+        received = tunnel.until_closed(error, data)
+    assert received[data].startswith(b"HTTP/1.1 200") and received[error] == b""
 
 
 def test_several_connections_share_a_tunnel(pods: RunningApi) -> None:
@@ -92,15 +92,15 @@ def test_several_connections_share_a_tunnel(pods: RunningApi) -> None:
         pairs = [tunnel.open(number, 80) for number in range(5)]
         for _, data in reversed(pairs):
             tunnel.send(tunnel.spdy.data(data, REQUEST))
-        said = tunnel.until_closed(*(stream for pair in pairs for stream in pair))
-    assert all(said[data].startswith(b"HTTP/1.1 200") for _, data in pairs)
+        received = tunnel.until_closed(*(stream for pair in pairs for stream in pair))
+    assert all(received[data].startswith(b"HTTP/1.1 200") for _, data in pairs)
 
 
 def test_nobody_listening_is_told_on_the_error_stream(pods: RunningApi) -> None:
     with _tunnel(pods) as tunnel:
         error, data = tunnel.open(0, 9)
-        said = tunnel.until_closed(error, data)
-    assert said[data] == b"" and b"connection refused" in said[error]
+        received = tunnel.until_closed(error, data)
+    assert received[data] == b"" and b"connection refused" in received[error]
 
 
 def test_pings_are_answered_and_nonsense_is_reset(pods: RunningApi) -> None:
@@ -125,11 +125,11 @@ def test_the_older_dialect_has_two_channels_a_port(pods: RunningApi) -> None:
         greetings = {opened.recv() for _ in range(4)}
         assert greetings == {b"\x00P\x00", b"\x01P\x00", b"\x02\x09\x00", b"\x03\x09\x00"}
         opened.send_binary(b"\x00" + REQUEST)
-        said: dict[int, bytes] = {}
-        while not (said.get(0, b"").startswith(b"HTTP/1.1 200") and said.get(3)):
+        received: dict[int, bytes] = {}
+        while not (received.get(0, b"").startswith(b"HTTP/1.1 200") and received.get(3)):
             message = opened.recv()
-            said[message[0]] = said.get(message[0], b"") + message[1:]
-        assert b"connection refused" in said[3]
+            received[message[0]] = received.get(message[0], b"") + message[1:]
+        assert b"connection refused" in received[3]
     for query in ("", "ports=0", "ports=x", "ports=70000"):
         with (
             pytest.raises(websocket.WebSocketBadStatusException) as refused,

@@ -63,15 +63,15 @@ def test_the_official_client_creates_lists_patches_and_deletes(api: RunningApi) 
     with _official(api) as connection:
         core, apps = client.CoreV1Api(connection), client.AppsV1Api(connection)
         assert {namespace.metadata.name for namespace in core.list_namespace().items} >= {"default", "kube-system"}
-        made = core.create_namespaced_config_map(
+        config_map = core.create_namespaced_config_map(
             "default", client.V1ConfigMap(metadata=client.V1ObjectMeta(name="c"), data={"a": "1"})
         )
-        assert made.metadata.uid and made.data == {"a": "1"}
+        assert config_map.metadata.uid and config_map.data == {"a": "1"}
         core.patch_namespaced_config_map("c", "default", {"data": {"b": "2"}})
-        made = core.read_namespaced_config_map("c", "default")
-        assert made.data == {"a": "1", "b": "2"}
-        made.data = {"c": "3"}
-        assert core.replace_namespaced_config_map("c", "default", made).data == {"c": "3"}
+        config_map = core.read_namespaced_config_map("c", "default")
+        assert config_map.data == {"a": "1", "b": "2"}
+        config_map.data = {"c": "3"}
+        assert core.replace_namespaced_config_map("c", "default", config_map).data == {"c": "3"}
         with pytest.raises(ApiException) as conflict:
             core.create_namespaced_config_map("default", client.V1ConfigMap(metadata=client.V1ObjectMeta(name="c")))
         assert conflict.value.status == 409
@@ -107,8 +107,8 @@ def test_the_official_client_streams_into_pods(pods: RunningApi) -> None:
     with _official(pods) as connection:
         core = client.CoreV1Api(connection)
         arguments = {"container": "main", "stderr": True, "stdin": False, "stdout": True, "tty": False}
-        said = stream(core.connect_get_namespaced_pod_exec, "talker", "default", command=["echo", "hi"], **arguments)
-        assert said == "hi\n"
+        output = stream(core.connect_get_namespaced_pod_exec, "talker", "default", command=["echo", "hi"], **arguments)
+        assert output == "hi\n"
     with _official(pods) as connection:
         core = client.CoreV1Api(connection)
         session = stream(
@@ -136,9 +136,9 @@ def test_the_official_client_streams_into_pods(pods: RunningApi) -> None:
 def test_kr8s(pods: RunningApi) -> None:
     connection = kr8s.api(kubeconfig=str(pods.kubeconfig))
     assert connection.version()["gitVersion"] == "v1.34.0"
-    made = Kr8sConfigMap({"metadata": {"name": "k", "namespace": "default"}, "data": {"a": "1"}}, api=connection)
-    made.create()
-    made.patch({"data": {"b": "2"}})
+    config_map = Kr8sConfigMap({"metadata": {"name": "k", "namespace": "default"}, "data": {"a": "1"}}, api=connection)
+    config_map.create()
+    config_map.patch({"data": {"b": "2"}})
     assert Kr8sConfigMap.get("k", namespace="default", api=connection).raw["data"] == {"a": "1", "b": "2"}
     deployment = Kr8sDeployment(WEB, api=connection)
     deployment.create()
@@ -146,8 +146,8 @@ def test_kr8s(pods: RunningApi) -> None:
     deployment.refresh()
     assert deployment.replicas == 3
     assert [item.name for item in connection.get("configmaps", namespace="default", label_selector={})] == ["k"]
-    made.delete()
-    assert not made.exists()
+    config_map.delete()
+    assert not config_map.exists()
     pod = Kr8sPod.get("talker", namespace="default", api=connection)
     assert next(iter(pod.logs(container="main", tail_lines=1))).startswith("line ")
     assert pod.exec(["echo", "hello"], container="main").stdout == b"hello\n"
@@ -159,8 +159,8 @@ def _lightkube(path: Path) -> lightkube.Client:
 
 def test_lightkube(pods: RunningApi) -> None:
     connection = _lightkube(pods.kubeconfig)
-    made = connection.create(ConfigMap(metadata=ObjectMeta(name="l", namespace="default"), data={"a": "1"}))
-    assert made.metadata and made.metadata.uid
+    config_map = connection.create(ConfigMap(metadata=ObjectMeta(name="l", namespace="default"), data={"a": "1"}))
+    assert config_map.metadata and config_map.metadata.uid
     changed = connection.patch(ConfigMap, "l", {"data": {"b": "2"}}, namespace="default", patch_type=PatchType.MERGE)
     assert changed.data == {"a": "1", "b": "2"}
     applied = ConfigMap(

@@ -17,12 +17,12 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
 def _make(http: httpx.Client, *names: str, **labels: str) -> list[dict[str, Any]]:
-    made = []
+    created_objects = []
     for name in names:
         reply = http.post(HOME, json={"metadata": {"name": name, "labels": labels}, "data": {"of": name}})
         reply.raise_for_status()
-        made.append(reply.json())
-    return made
+        created_objects.append(reply.json())
+    return created_objects
 
 
 def _names(listed: dict[str, Any]) -> list[str]:

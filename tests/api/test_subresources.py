@@ -88,16 +88,16 @@ def _running_pod(api: RunningApi, http: httpx.Client, name: str, *, ready: bool 
 def _budget(http: httpx.Client, name: str = "b", **status: Any) -> None:
     path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
     spec = {"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}}
-    made = http.post(path, json={"metadata": {"name": name}, "spec": spec}).json()
+    created_object = http.post(path, json={"metadata": {"name": name}, "spec": spec}).json()
     full = {
-        "observedGeneration": made["metadata"]["generation"],
+        "observedGeneration": created_object["metadata"]["generation"],
         "disruptionsAllowed": 0,
         "currentHealthy": 2,
         "desiredHealthy": 2,
         "expectedPods": 2,
         **status,
     }
-    http.put(f"{path}/{name}/status", json={**made, "status": full}).raise_for_status()
+    http.put(f"{path}/{name}/status", json={**created_object, "status": full}).raise_for_status()
 
 
 def _evict(http: httpx.Client, name: str, **more: Any) -> httpx.Response:
@@ -205,8 +205,8 @@ def test_a_certificate_is_approved_by_kubectl(api: RunningApi, http: httpx.Clien
 def test_finalizing_a_namespace_lets_it_go(http: httpx.Client) -> None:
     path = "/api/v1/namespaces"
     http.post(path, json={"metadata": {"name": "brief"}}).raise_for_status()
-    held = http.delete(f"{path}/brief").json()
-    assert held["status"]["phase"] == "Terminating"
-    held["spec"]["finalizers"] = []
-    assert http.put(f"{path}/brief/finalize", json=held).status_code == 200
+    terminating = http.delete(f"{path}/brief").json()
+    assert terminating["status"]["phase"] == "Terminating"
+    terminating["spec"]["finalizers"] = []
+    assert http.put(f"{path}/brief/finalize", json=terminating).status_code == 200
     assert http.get(f"{path}/brief").status_code == 404

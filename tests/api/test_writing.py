@@ -19,11 +19,11 @@ def _create(http: httpx.Client, body: dict[str, Any], path: str = HOME, **parame
 def test_a_new_object_gets_its_identity_from_the_server(http: httpx.Client) -> None:
     reply = _create(http, {"metadata": {"name": "a", "uid": "mine", "creationTimestamp": "2000-01-01T00:00:00Z"}})
     assert reply.status_code == 201
-    made = reply.json()
-    assert (made["kind"], made["apiVersion"]) == ("ConfigMap", "v1")
-    assert made["metadata"]["namespace"] == "default"
-    assert made["metadata"]["uid"] != "mine" and made["metadata"]["creationTimestamp"] > "2020"
-    assert made["metadata"]["resourceVersion"]
+    config_map = reply.json()
+    assert (config_map["kind"], config_map["apiVersion"]) == ("ConfigMap", "v1")
+    assert config_map["metadata"]["namespace"] == "default"
+    assert config_map["metadata"]["uid"] != "mine" and config_map["metadata"]["creationTimestamp"] > "2020"
+    assert config_map["metadata"]["resourceVersion"]
     again = _create(http, {"metadata": {"name": "a"}})
     assert again.status_code == 409
     assert again.json()["message"] == 'configmaps "a" already exists'
@@ -49,8 +49,8 @@ data: {a: "1"}
 def test_a_dry_run_answers_and_changes_nothing(http: httpx.Client) -> None:
     assert _create(http, {"metadata": {"name": "a"}}, dryRun="All").status_code == 201
     assert http.get(f"{HOME}/a").status_code == 404
-    made = _create(http, {"metadata": {"name": "a"}, "data": {"k": "1"}}).json()
-    reply = http.put(f"{HOME}/a?dryRun=All", json={**made, "data": {"k": "2"}})
+    config_map = _create(http, {"metadata": {"name": "a"}, "data": {"k": "1"}}).json()
+    reply = http.put(f"{HOME}/a?dryRun=All", json={**config_map, "data": {"k": "2"}})
     assert reply.json()["data"] == {"k": "2"}
     assert http.delete(f"{HOME}/a?dryRun=All").status_code == 200
     assert http.get(f"{HOME}/a").json()["data"] == {"k": "1"}
@@ -60,9 +60,9 @@ def test_a_dry_run_answers_and_changes_nothing(http: httpx.Client) -> None:
 
 
 def test_an_update_of_an_old_version_conflicts(http: httpx.Client) -> None:
-    made = _create(http, {"metadata": {"name": "a"}}).json()
-    assert http.put(f"{HOME}/a", json={**made, "data": {"k": "1"}}).status_code == 200
-    late = http.put(f"{HOME}/a", json={**made, "data": {"k": "2"}})
+    config_map = _create(http, {"metadata": {"name": "a"}}).json()
+    assert http.put(f"{HOME}/a", json={**config_map, "data": {"k": "1"}}).status_code == 200
+    late = http.put(f"{HOME}/a", json={**config_map, "data": {"k": "2"}})
     assert late.status_code == 409
     assert late.json()["message"] == (
         'Operation cannot be fulfilled on configmaps "a": the object has been modified; '
@@ -74,8 +74,11 @@ def test_an_update_of_an_old_version_conflicts(http: httpx.Client) -> None:
 
 
 def test_an_update_that_changes_nothing_is_no_new_version(http: httpx.Client) -> None:
-    made = _create(http, {"metadata": {"name": "a"}, "data": {"k": "1"}}).json()
-    assert http.put(f"{HOME}/a", json=made).json()["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    config_map = _create(http, {"metadata": {"name": "a"}, "data": {"k": "1"}}).json()
+    assert (
+        http.put(f"{HOME}/a", json=config_map).json()["metadata"]["resourceVersion"]
+        == config_map["metadata"]["resourceVersion"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,13 +116,13 @@ def test_some_resources_are_created_by_updating_them(http: httpx.Client) -> None
 
 
 def test_what_a_deletion_answers(http: httpx.Client) -> None:
-    made = _create(http, {"metadata": {"name": "a"}}).json()
+    config_map = _create(http, {"metadata": {"name": "a"}}).json()
     assert http.delete(f"{HOME}/a").json() == {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
         "status": "Success",
-        "details": {"name": "a", "kind": "configmaps", "uid": made["metadata"]["uid"]},
+        "details": {"name": "a", "kind": "configmaps", "uid": config_map["metadata"]["uid"]},
     }
     assert http.delete(f"{HOME}/a").status_code == 404
     accounts = "/api/v1/namespaces/default/serviceaccounts"
@@ -129,15 +132,15 @@ def test_what_a_deletion_answers(http: httpx.Client) -> None:
 
 def test_a_finalizer_holds_an_object_back(http: httpx.Client) -> None:
     _create(http, {"metadata": {"name": "a", "finalizers": ["example.com/hold"]}}).raise_for_status()
-    held = http.delete(f"{HOME}/a").json()
-    assert held["kind"] == "ConfigMap" and held["metadata"]["deletionTimestamp"]
+    terminating = http.delete(f"{HOME}/a").json()
+    assert terminating["kind"] == "ConfigMap" and terminating["metadata"]["deletionTimestamp"]
     merge = {"content-type": "application/merge-patch+json"}
     http.patch(f"{HOME}/a", json={"metadata": {"finalizers": None}}, headers=merge).raise_for_status()
     assert http.get(f"{HOME}/a").status_code == 404
 
 
 def test_delete_options_come_in_the_body_or_the_query(http: httpx.Client) -> None:
-    made = _create(http, {"metadata": {"name": "a"}}).json()
+    config_map = _create(http, {"metadata": {"name": "a"}}).json()
     wrong = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "other"}}
     reply = http.request("DELETE", f"{HOME}/a", json=wrong)
     assert reply.status_code == 409 and "Precondition failed" in reply.json()["message"]
@@ -146,7 +149,7 @@ def test_delete_options_come_in_the_body_or_the_query(http: httpx.Client) -> Non
     assert http.delete(f"{HOME}/a?propagationPolicy=Foreground").json()["metadata"]["finalizers"] == [
         "foregroundDeletion"
     ]
-    right = {"preconditions": {"uid": made["metadata"]["uid"]}, "dryRun": ["All"]}
+    right = {"preconditions": {"uid": config_map["metadata"]["uid"]}, "dryRun": ["All"]}
     assert http.request("DELETE", f"{HOME}/a", json=right).status_code == 200
     assert http.get(f"{HOME}/a").status_code == 200
     assert http.request("DELETE", f"{HOME}/a", json={"gracePeriodSeconds": "soon"}).status_code == 400

@@ -73,7 +73,7 @@ def deployment(lab: Deployed, name: str = "web") -> None:
 def test_a_pod_may_do_what_its_account_may(lab: Deployed) -> None:
     deployment(lab)
     allow(lab, "actor", rule("apps", ["deployments", "deployments/scale"], "get", "list", "patch"))
-    said = run(
+    output = run(
         lab,
         """
         kubectl get deployments -o name
@@ -87,7 +87,7 @@ def test_a_pod_may_do_what_its_account_may(lab: Deployed) -> None:
         """,
         "actor",
     )
-    assert said.splitlines() == [
+    assert output.splitlines() == [
         "deployment.apps/web",
         "deployment.apps/web scaled",
         "deployment.apps/web labeled",
@@ -104,7 +104,7 @@ def test_a_pod_may_do_what_its_account_may(lab: Deployed) -> None:
 
 def test_objects_are_applied_listed_and_deleted(lab: Deployed) -> None:
     allow(lab, "actor", rule("", ["configmaps"], "*"))
-    said = run(
+    output = run(
         lab,
         """
         manifest='{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"made","labels":{"by":"job"}},"data":{"a":"b"}}'
@@ -118,7 +118,7 @@ def test_objects_are_applied_listed_and_deleted(lab: Deployed) -> None:
         """,
         "actor",
     )
-    lines = said.splitlines()
+    lines = output.splitlines()
     assert lines[:2] == ["configmap/made created", "configmap/made unchanged"]
     assert [line.split()[:2] for line in lines[2:4]] == [["NAME", "DATA"], ["made", "1"]]
     assert lines[4:] == [
@@ -200,7 +200,7 @@ def test_a_pod_without_a_token_has_no_way_in(lab: Deployed) -> None:
 
 
 def test_curl_reaches_the_api_and_trusts_it(lab: Deployed) -> None:
-    said = run(
+    output = run(
         lab,
         """
         account=/var/run/secrets/kubernetes.io/serviceaccount
@@ -210,8 +210,8 @@ def test_curl_reaches_the_api_and_trusts_it(lab: Deployed) -> None:
         """,
         image="curlimages/curl:8.10.1",
     )
-    assert 'cannot list resource \\"pods\\"' in said
-    assert '"message":"Unauthorized"' in said
+    assert 'cannot list resource \\"pods\\"' in output
+    assert '"message":"Unauthorized"' in output
 
 
 def test_the_api_servers_own_pod_stays_well(lab: Deployed) -> None:

@@ -110,12 +110,12 @@ class _Growing:
 
     def list(self, resource: str) -> list[Any]:
         self._listed.append(resource)
-        made = {"pods": ("Pod", "ReplicaSet", "r2"), "replicasets.apps": ("ReplicaSet", "Deployment", "d")}
+        generated = {"pods": ("Pod", "ReplicaSet", "r2"), "replicasets.apps": ("ReplicaSet", "Deployment", "d")}
         if resource == "deployments.apps":
             return [{"kind": "Deployment", "metadata": {"name": "web", "namespace": "default", "uid": "d"}}]
-        if resource not in made or (resource == "replicasets.apps" and "pods" not in self._listed):
+        if resource not in generated or (resource == "replicasets.apps" and "pods" not in self._listed):
             return []
-        kind, owner, uid = made[resource]
+        kind, owner, uid = generated[resource]
         reference = {"kind": owner, "uid": uid, "controller": True}
         metadata = {"name": resource, "namespace": "default", "uid": "r2" if kind == "ReplicaSet" else "p"}
         return [{"kind": kind, "metadata": {**metadata, "ownerReferences": [reference]}}]

@@ -116,11 +116,11 @@ def test_every_controller_has_its_account(cluster: Assembly) -> None:
 
 
 def test_the_cluster_tells_how_it_was_set_up(cluster: Assembly) -> None:
-    held = {(o["metadata"]["namespace"], name_of(o)) for o in cluster.world.store.objects("configmaps")}
+    config_maps = {(o["metadata"]["namespace"], name_of(o)) for o in cluster.world.store.objects("configmaps")}
     assert {
         ("kube-public", "cluster-info"),
         ("kube-system", "extension-apiserver-authentication"),
         ("kube-system", "kube-apiserver-legacy-service-account-token-tracking"),
         ("kube-system", "kubeadm-config"),
         ("kube-system", "kubelet-config"),
-    } <= held
+    } <= config_maps

@@ -152,8 +152,8 @@ class Bench:
     def node(self, name: str, taints: list[Obj] | None = None, **labels: str) -> None:
         names = {"kubernetes.io/hostname": name, **{key.replace("__", "/"): value for key, value in labels.items()}}
         node: Obj = {"metadata": {"name": name, "labels": names}, "spec": {"taints": taints} if taints else {}}
-        made = self.create("nodes", node)
-        self.set_ready(made, "True")
+        node_object = self.create("nodes", node)
+        self.set_ready(node_object, "True")
         lease = {"metadata": {"name": name, "namespace": "kube-node-lease"}, "spec": {"holderIdentity": name}}
         self.create(LEASES, lease)
         self._beat(name)
@@ -229,13 +229,13 @@ class Bench:
         """(type, reason, message) of what was said about an object, in the order it was first said."""
         namespace, name = self._place(resource, key)
         kind = self.world.registry.row(resource).kind
-        told = [
+        events = [
             event
             for event in self.world.store.objects("events", namespace or "default")
             if (event["involvedObject"]["kind"], event["involvedObject"]["name"]) == (kind, name)
         ]
-        told.sort(key=lambda event: int(event["metadata"]["name"].rpartition(".")[2], 16))
-        return [(event["type"], event["reason"], event["message"]) for event in told]
+        events.sort(key=lambda event: int(event["metadata"]["name"].rpartition(".")[2], 16))
+        return [(event["type"], event["reason"], event["message"]) for event in events]
 
     def sources(self, reason: str) -> set[str]:
         """Who said something for that reason."""

@@ -363,11 +363,11 @@ def test_a_container_metric_that_fails_is_named_by_its_container(bench: Bench, l
         ],
     )
     bench.advance(60)
-    told = {message for _, reason, message in bench.events(HPA, "web") if reason == "FailedComputeMetricsReplicas"}
-    assert told and all(
+    messages = {message for _, reason, message in bench.events(HPA, "web") if reason == "FailedComputeMetricsReplicas"}
+    assert messages and all(
         "failed to get main container metric value: failed to get cpu utilization: missing request for cpu in container"
         in message
-        for message in told
+        for message in messages
     )
 
 

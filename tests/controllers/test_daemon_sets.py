@@ -173,9 +173,9 @@ def test_failed_pods_are_replaced_with_growing_patience(bench: Bench) -> None:
         bench.advance(0.1)
     replaced = len(seen) - 1
     assert 3 <= replaced <= 7  # 1 s, 2 s, 4 s ... within a minute
-    told = [text for _, reason, text in bench.events(DAEMONS, "agent") if reason == "FailedDaemonPod"]
-    assert told[0].startswith("Found failed daemon pod default/agent-")
-    assert told[0].endswith(" on node node-1, will try to kill it")
+    messages = [text for _, reason, text in bench.events(DAEMONS, "agent") if reason == "FailedDaemonPod"]
+    assert messages[0].startswith("Found failed daemon pod default/agent-")
+    assert messages[0].endswith(" on node node-1, will try to kill it")
 
 
 def test_pods_of_a_node_that_is_gone_are_collected(bench: Bench) -> None:

@@ -37,12 +37,12 @@ def scaling(bench: Bench, name: str = "web") -> list[str]:
 def test_a_new_deployment_becomes_available(bench: Bench) -> None:
     bench.create(DEPLOYMENTS, workload(replicas=3))
     bench.advance(0.1)
-    (made,) = bench.list(SETS)
-    mark = labels_of(made)["pod-template-hash"]
-    assert name_of(made) == f"web-{mark}"
+    (replica_set,) = bench.list(SETS)
+    mark = labels_of(replica_set)["pod-template-hash"]
+    assert name_of(replica_set) == f"web-{mark}"
     assert re.fullmatch("[456789bcdf]{6,10}", mark)
-    assert made["spec"]["selector"]["matchLabels"] == {"app": "web", "pod-template-hash": mark}
-    assert annotations_of(made) == {
+    assert replica_set["spec"]["selector"]["matchLabels"] == {"app": "web", "pod-template-hash": mark}
+    assert annotations_of(replica_set) == {
         "deployment.kubernetes.io/desired-replicas": "3",
         "deployment.kubernetes.io/max-replicas": "4",
         REVISION: "1",
@@ -67,10 +67,10 @@ def test_a_new_deployment_becomes_available(bench: Bench) -> None:
     assert bench.condition(DEPLOYMENTS, "web", "Progressing") == (
         "True",
         "NewReplicaSetAvailable",
-        f'ReplicaSet "{name_of(made)}" has successfully progressed.',
+        f'ReplicaSet "{name_of(replica_set)}" has successfully progressed.',
     )
     assert bench.events(DEPLOYMENTS, "web") == [
-        ("Normal", "ScalingReplicaSet", f"Scaled up replica set {name_of(made)} from 0 to 3")
+        ("Normal", "ScalingReplicaSet", f"Scaled up replica set {name_of(replica_set)} from 0 to 3")
     ]
     assert bench.sources("ScalingReplicaSet") == {"deployment-controller"}
 
@@ -339,7 +339,7 @@ def test_a_thousand_replicas_are_created_without_fuss() -> None:
     bench.create(DEPLOYMENTS, workload(replicas=1000, template=template(labels={"app": "web"})))
     bench.advance(5)
     assert len(bench.pods()) == 1000
-    (made,) = bench.list(SETS)
-    assert made["status"]["replicas"] == 1000
-    told = [text for _, reason, text in bench.events(SETS, name_of(made)) if reason == "SuccessfulCreate"]
-    assert len(told) <= 26  # the recorder does not say it a thousand times
+    (replica_set,) = bench.list(SETS)
+    assert replica_set["status"]["replicas"] == 1000
+    messages = [text for _, reason, text in bench.events(SETS, name_of(replica_set)) if reason == "SuccessfulCreate"]
+    assert len(messages) <= 26  # the recorder does not say it a thousand times

@@ -71,8 +71,8 @@ def test_a_node_that_says_itself_that_it_is_not_ready_speaks_for_itself(bench: B
     bench.set_ready(bench.the("nodes", "node-1"), "True")
     bench.silent_nodes.add("node-1")
     bench.advance(70)
-    told = ("Normal", "NodeNotReady", "Node node-1 status is now: NodeNotReady")
-    assert told in bench.events("nodes", "node-1")
+    event = ("Normal", "NodeNotReady", "Node node-1 status is now: NodeNotReady")
+    assert event in bench.events("nodes", "node-1")
 
 
 def test_a_pod_under_two_budgets_is_told_so(bench: Bench) -> None:

@@ -241,6 +241,6 @@ def test_layouts_hold_exactly_what_is_wanted(history: list[set[int]]) -> None:
         for contents in plan.create:
             serial += 1
             pieces[f"piece-{serial}"] = contents
-        held = [endpoint["targetRef"]["uid"] for contents in pieces.values() for endpoint in contents]
-        assert sorted(map(int, held)) == sorted(wanted)
+        uids = [endpoint["targetRef"]["uid"] for contents in pieces.values() for endpoint in contents]
+        assert sorted(map(int, uids)) == sorted(wanted)
         assert all(len(contents) <= SLICE_SIZE for contents in pieces.values())

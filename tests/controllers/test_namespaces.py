@@ -49,8 +49,8 @@ def test_a_finalizer_keeps_a_namespace_terminating_and_says_so(bench: Bench) -> 
     bench.delete("namespaces", "shop")
     bench.advance(60)
     namespace = bench.the("namespaces", "shop")
-    told = {c["type"]: (c["status"], c["reason"], c["message"]) for c in namespace["status"]["conditions"]}
-    assert told == {
+    conditions = {c["type"]: (c["status"], c["reason"], c["message"]) for c in namespace["status"]["conditions"]}
+    assert conditions == {
         "NamespaceDeletionDiscoveryFailure": ("False", "ResourcesDiscovered", "All resources successfully discovered"),
         "NamespaceDeletionGroupVersionParsingFailure": (
             "False",
@@ -129,8 +129,8 @@ def test_ephemeral_volumes_get_claims_that_go_with_the_pod(bench: Bench) -> None
     volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}]
     pod = bench.create("pods", {"metadata": {"name": "user"}, "spec": template(volumes=volumes)["spec"]})
     bench.advance(2)
-    made = bench.the("persistentvolumeclaims", "user-scratch")
-    assert made["metadata"]["ownerReferences"][0]["uid"] == uid_of(pod)
+    scratch_claim = bench.the("persistentvolumeclaims", "user-scratch")
+    assert scratch_claim["metadata"]["ownerReferences"][0]["uid"] == uid_of(pod)
     bench.delete("pods", "user")
     bench.advance(5)
     assert bench.get("persistentvolumeclaims", "user-scratch") is None

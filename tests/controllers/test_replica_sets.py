@@ -36,8 +36,8 @@ def test_it_makes_the_pods_that_are_missing(bench: Bench) -> None:
         "availableReplicas": 3,
         "observedGeneration": 1,
     }
-    told = bench.events(SETS, "web")
-    assert sorted(told) == sorted(("Normal", "SuccessfulCreate", f"Created pod: {name_of(pod)}") for pod in pods)
+    events = bench.events(SETS, "web")
+    assert sorted(events) == sorted(("Normal", "SuccessfulCreate", f"Created pod: {name_of(pod)}") for pod in pods)
     assert bench.sources("SuccessfulCreate") == {"replicaset-controller"}
 
 

@@ -118,7 +118,7 @@ def test_a_claim_without_a_class_gets_the_default_one_also_later(bench: Bench) -
 
 def test_a_volume_is_made_where_its_first_consumer_is_placed(bench: Bench) -> None:
     storage_class(bench)
-    made = claim(bench, storageClassName="standard")
+    bound_claim = claim(bench, storageClassName="standard")
     bench.advance(2)
     text = "waiting for first consumer to be created before binding"
     assert bench.events(CLAIMS, "data") == [("Normal", "WaitForFirstConsumer", text)]
@@ -130,18 +130,18 @@ def test_a_volume_is_made_where_its_first_consumer_is_placed(bench: Bench) -> No
     select_node(bench, "node-2")
     bench.advance(5)
     assert phase(bench) == "Bound"
-    name = f"pvc-{uid_of(made)}"
+    name = f"pvc-{uid_of(bound_claim)}"
     provisioned = bench.the(VOLUMES, name)
     term = provisioned["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]["matchExpressions"][0]
     assert (term["key"], term["values"]) == ("kubernetes.io/hostname", ["node-2"])
     assert annotations_of(provisioned)["pv.kubernetes.io/provisioned-by"] == "rancher.io/local-path"
     assert provisioned["spec"]["hostPath"]["path"] == f"/var/local-path-provisioner/{name}_default_data"
-    told = [(reason, text) for _, reason, text in bench.events(CLAIMS, "data")]
-    assert told[2][0] == "ExternalProvisioning"
-    assert told[2][1].startswith(
+    events = [(reason, text) for _, reason, text in bench.events(CLAIMS, "data")]
+    assert events[2][0] == "ExternalProvisioning"
+    assert events[2][1].startswith(
         "Waiting for a volume to be created either by the external provisioner 'rancher.io/local-path' or manually"
     )
-    assert told[3:] == [
+    assert events[3:] == [
         ("Provisioning", 'External provisioner is provisioning volume for claim "default/data"'),
         ("ProvisioningSucceeded", f"Successfully provisioned volume {name}"),
     ]

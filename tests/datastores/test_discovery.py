@@ -79,8 +79,8 @@ def test_nacos_needs_its_database(machine: Machine) -> None:
     machine.clock.advance(40)
     assert container.done.value.code == 1
     assert "No DataSource set" in container.log.text()
-    made = {"MYSQL_ROOT_PASSWORD": "r", "MYSQL_DATABASE": "nacos", "MYSQL_USER": "nacos", "MYSQL_PASSWORD": "n"}
-    machine.container("radondb/percona:5.7.34", env=made)
+    environment = {"MYSQL_ROOT_PASSWORD": "r", "MYSQL_DATABASE": "nacos", "MYSQL_USER": "nacos", "MYSQL_PASSWORD": "n"}
+    machine.container("radondb/percona:5.7.34", env=environment)
     machine.clock.advance(20)
     again = machine.container("nacos/nacos-server:2.0.1", env=env)
     machine.clock.advance(40)

@@ -200,5 +200,5 @@ def test_offsets_only_grow_and_what_is_held_is_between_them(steps: list[tuple[st
         assert partition.end == total
         assert 0 <= partition.start <= partition.end
         assert partition.size == sum(batch.bytes for batch in partition.batches)
-        held = partition.read(0, 10_000)
-        assert [offset for offset, _, _ in held] == list(range(partition.end - len(held), partition.end))
+        messages = partition.read(0, 10_000)
+        assert [offset for offset, _, _ in messages] == list(range(partition.end - len(messages), partition.end))

@@ -32,8 +32,8 @@ def talk(machine: Machine, text: bytes, shell: Container | None = None) -> str:
 def test_says_what_the_real_one_says(machine: Machine) -> None:
     """golden/memcached.txt is what memcached 1.6 answered to golden/memcached.commands."""
     cache(machine)
-    said = talk(machine, (GOLDEN / "memcached.commands").read_bytes())
-    assert said.encode() == (GOLDEN / "memcached.txt").read_bytes()
+    output = talk(machine, (GOLDEN / "memcached.commands").read_bytes())
+    assert output.encode() == (GOLDEN / "memcached.txt").read_bytes()
 
 
 def test_statistics_count_what_traffic_did(machine: Machine) -> None:

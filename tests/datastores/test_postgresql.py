@@ -151,15 +151,17 @@ def test_a_held_lock_stops_readers_until_its_holder_is_ended(machine: Machine) -
     assert store.refuses(SHOP, "read", "accounting.order") is None
     reader, complaint = aside(container, "SELECT * FROM catalog.products")
     program = machine.idle().exec(["sleep", "1000"])
-    told = request_refusal(store, program, SHOP, "read", "catalog.products")
-    assert told == refusal
+    refusal_of_program = request_refusal(store, program, SHOP, "read", "catalog.products")
+    assert refusal_of_program == refusal
     machine.clock.advance(30)
     assert not reader.done.is_set
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'relation'"
     blocked = f"{waiting} AND cardinality(pg_blocking_pids(pid)) > 0"
     assert psql(machine, container, blocked, "-tA").out == "2\n"
-    held = "SELECT l.relation::regclass, l.mode FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE l.granted"
-    assert psql(machine, container, held, "-tA").out == "catalog.products|AccessExclusiveLock\n"
+    granted_locks = (
+        "SELECT l.relation::regclass, l.mode FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE l.granted"
+    )
+    assert psql(machine, container, granted_locks, "-tA").out == "catalog.products|AccessExclusiveLock\n"
     assert psql(machine, container, "SET lock_timeout = '2s'; SELECT * FROM catalog.products").err == (
         "ERROR:  canceling statement due to lock timeout\n"
     )

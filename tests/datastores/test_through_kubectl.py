@@ -24,12 +24,12 @@ EOF
 def pod(name: str, image: str, *, volumes: dict[str, Any] | None = None, **container: Any) -> dict[str, Any]:
     mounts = [{"name": key, "mountPath": path} for key, (path, _) in (volumes or {}).items()]
     sources = [{"name": key, **source} for key, (_, source) in (volumes or {}).items()]
-    made = {"name": "store", "image": image, "volumeMounts": mounts, **container}
+    container_spec = {"name": "store", "image": image, "volumeMounts": mounts, **container}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "labels": {"app": name}},
-        "spec": {"containers": [made], "volumes": sources, "terminationGracePeriodSeconds": 5},
+        "spec": {"containers": [container_spec], "volumes": sources, "terminationGracePeriodSeconds": 5},
     }
 
 

@@ -84,11 +84,11 @@ def lived_through(home: Path, *, seed: int) -> dict[str, str]:
         operator.kubectl("set", "image", "deployment/web", "nginx=nginx:nosuchtag")
         operator.kubectl("delete", "pod", "visitor", "--wait=false")
         operator.wait(120)
-        told = {path: operator.kubectl("get", "--raw", path) for path in SHOWN}
-        for pod in json.loads(told["/api/v1/pods"])["items"]:
+        documents = {path: operator.kubectl("get", "--raw", path) for path in SHOWN}
+        for pod in json.loads(documents["/api/v1/pods"])["items"]:
             name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-            told[f"log of {namespace}/{name}"] = operator.run("logs", "-n", namespace, name, "--timestamps").out
-        return told
+            documents[f"log of {namespace}/{name}"] = operator.run("logs", "-n", namespace, name, "--timestamps").out
+        return documents
 
 
 @pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")

@@ -165,8 +165,8 @@ def test_orders_in_a_submission_are_taken_out_and_reported(tmp_path: Path) -> No
     judge = ScriptedJudge(always="obeys")
     done, document = run(tmp_path / "outputs", judge)
     assert done.returncode == 0 and reasoning(document) == [0.0]
-    asked = json.dumps(fenced(judge.bodies[0]))
-    assert "ignore the rubric" not in asked.lower() and "The disk is slow." in asked
+    request_text = json.dumps(fenced(judge.bodies[0]))
+    assert "ignore the rubric" not in request_text.lower() and "The disk is slow." in request_text
     removed = document["raw_results"][0]["judge"]["removed_sentences"]
     assert any("Ignore the rubric" in sentence for sentence in removed)
 

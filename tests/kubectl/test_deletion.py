@@ -28,9 +28,9 @@ def test_a_pod_with_a_finalizer_ends_but_stays(operator: Operator) -> None:
     operator.kubectl("delete", "pod", "web", "--wait=false")
     operator.wait(60)
     assert operator.printed_status("web") == "Completed", "its containers are gone all the same"
-    held = operator.get("pod", "web")
-    assert held["status"]["phase"] == "Succeeded"
-    assert held["metadata"]["deletionTimestamp"]
+    terminating = operator.get("pod", "web")
+    assert terminating["status"]["phase"] == "Succeeded"
+    assert terminating["metadata"]["deletionTimestamp"]
     operator.kubectl("patch", "pod", "web", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
     operator.wait(1)
     assert operator.run("get", "pod", "web").code != 0
@@ -143,8 +143,8 @@ spec:
     operator.wait(20)
     operator.kubectl("delete", "deployment", "web", "--cascade=foreground", "--wait=false")
     operator.wait(5)
-    held = operator.get("deployment", "web")["metadata"]
-    assert held["finalizers"] == ["foregroundDeletion"]
+    terminating = operator.get("deployment", "web")["metadata"]
+    assert terminating["finalizers"] == ["foregroundDeletion"]
     assert operator.printed_status(operator.only_pod("app=web")) == "Terminating"
     operator.wait(60)
     assert operator.run("get", "deployment", "web").code != 0

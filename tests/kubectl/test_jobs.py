@@ -110,13 +110,13 @@ def test_an_indexed_job_gives_each_pod_its_number(operator: Operator) -> None:
     operator.wait(40)
     assert operator.row("job", "task")["COMPLETIONS"] == "4/4"
     assert operator.get("job", "task")["status"]["completedIndexes"] == "0-3"
-    said = set()
+    messages = set()
     for pod in pods(operator):
         index = pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"]
         assert pod["metadata"]["name"].startswith(f"task-{index}-")
         assert pod["spec"]["hostname"] == f"task-{index}"
-        said.add(operator.kubectl("logs", pod["metadata"]["name"]))
-    assert said == {f"I am {index}\n" for index in range(4)}
+        messages.add(operator.kubectl("logs", pod["metadata"]["name"]))
+    assert messages == {f"I am {index}\n" for index in range(4)}
 
 
 def test_an_index_that_keeps_failing_does_not_stop_the_others(operator: Operator) -> None:

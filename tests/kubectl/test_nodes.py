@@ -81,8 +81,8 @@ def test_a_node_that_comes_back_in_time_keeps_its_pods(operator: Operator) -> No
     operator.cluster.nodes.perform("heal", "worker-2")
     operator.wait(60)
     assert operator.row("node", "worker-2")["STATUS"] == "Ready"
-    told = operator.get("events", "--field-selector=involvedObject.name=worker-2,reason=NodeReady")["items"]
-    assert [event["count"] for event in told] == [2], "once when it started, once now"
+    events = operator.get("events", "--field-selector=involvedObject.name=worker-2,reason=NodeReady")["items"]
+    assert [event["count"] for event in events] == [2], "once when it started, once now"
     row = operator.row("pod", name)
     assert (row["READY"], row["STATUS"], row["RESTARTS"]) == ("1/1", "Running", "0")
     operator.wait(400)

@@ -68,8 +68,8 @@ def test_pods_start_in_order_and_end_in_reverse(operator: Operator) -> None:
     assert [pods for pods in seen if pods] == sorted((pods for pods in seen if pods), key=len)
     assert seen[-1] == ["db-0", "db-1", "db-2"]
     assert operator.row("statefulset", "db")["READY"] == "3/3"
-    made = {pod["metadata"]["name"]: pod["metadata"]["creationTimestamp"] for pod in operator.pods("app=db")}
-    assert made["db-0"] < made["db-1"] < made["db-2"]
+    creation_times = {pod["metadata"]["name"]: pod["metadata"]["creationTimestamp"] for pod in operator.pods("app=db")}
+    assert creation_times["db-0"] < creation_times["db-1"] < creation_times["db-2"]
     operator.kubectl("scale", "statefulset", "db", "--replicas=1")
     seen = []
     for _ in range(20):

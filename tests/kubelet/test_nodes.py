@@ -198,8 +198,8 @@ def test_addresses_come_from_the_nodes_range_and_are_given_back() -> None:
         lab.run(f"pod-{number}", "busybox:1.36", command=["sleep", "99999"], spec={"terminationGracePeriodSeconds": 1})
     lab.pass_time(120)
     addresses = [lab.status(f"pod-{number}").get("podIP") for number in range(260)]
-    given = [address for address in addresses if address]
-    assert len(given) == len(set(given)) == 253
+    assigned_addresses = [address for address in addresses if address]
+    assert len(assigned_addresses) == len(set(assigned_addresses)) == 253
     starved = next(number for number, address in enumerate(addresses) if not address)
     event = lab.events(f"pod-{starved}", "FailedCreatePodSandBox")[0]
     assert "no IP addresses available in range set: 10.244.0.1-10.244.0.254" in event["message"]

@@ -190,15 +190,15 @@ def test_a_probe_with_a_command_that_does_not_exist_is_an_error(lab: Lab) -> Non
 def test_grpc_health_is_asked_by_service(lab: Lab) -> None:
     lab.run(ports=PORTS, readinessProbe={"grpc": {"port": 80, "service": "shop"}, "periodSeconds": 5})
     lab.pass_time(10)
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def sick(service: str) -> GrpcHealth:
-        asked.append(service)
+        requests.append(service)
         return GrpcHealth.NOT_SERVING
 
     listener(lab).grpc_health = sick
     lab.pass_time(20)
-    assert set(asked) == {"shop"}
+    assert set(requests) == {"shop"}
     assert not lab.is_ready()
     assert lab.messages(reason="Unhealthy")[-1] == (
         'Readiness probe failed: service unhealthy (responded with "NOT_SERVING")'

@@ -87,17 +87,17 @@ def test_a_failing_post_start_hook_kills_the_container(lab: Lab) -> None:
 
 def test_a_failed_post_start_hook_is_told_in_the_status(lab: Lab) -> None:
     lab.run(lifecycle={"postStart": {"exec": {"command": ["sh", "-c", "exit 3"]}}})
-    told = set()
+    messages = set()
     for _ in range(100):
         lab.pass_time(0.1)
         state = lab.container()["state"] if lab.status().get("containerStatuses") else {}
-        told.add((state.get("waiting", {}).get("reason"), state.get("waiting", {}).get("message")))
+        messages.add((state.get("waiting", {}).get("reason"), state.get("waiting", {}).get("message")))
     uid = lab.pod()["metadata"]["uid"]
     text = (
         f'Exec lifecycle hook ([sh -c exit 3]) for Container "main" in Pod "web_default({uid})" failed - '
         "error: command 'sh -c exit 3' exited with 3: , message: \"\""
     )
-    assert ("PostStartHookError", text) in told
+    assert ("PostStartHookError", text) in messages
 
 
 def test_a_second_delete_with_less_grace_hurries(lab: Lab) -> None:

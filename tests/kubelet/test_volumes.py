@@ -221,19 +221,19 @@ def test_an_empty_dir_over_its_limit_gets_the_pod_evicted(lab: Lab) -> None:
 
 
 def test_service_account_tokens_are_made_when_they_are_read(lab: Lab) -> None:
-    asked: list[tuple[str, int]] = []
+    requests: list[tuple[str, int]] = []
 
     def provide(pod: Obj, audience: str, seconds: int) -> str:
-        asked.append((audience, seconds))
-        return f"token-{len(asked)}"
+        requests.append((audience, seconds))
+        return f"token-{len(requests)}"
 
     lab.nodes.token_provider = provide
     source = {"serviceAccountToken": {"path": "token", "expirationSeconds": 7200, "audience": "vault"}}
     mount(lab, {"projected": {"sources": [source]}})
     lab.pass_time(8)
-    assert not asked
+    assert not requests
     assert read(lab, "/data/token") == "token-1"
-    assert asked == [("vault", 7200)]
+    assert requests == [("vault", 7200)]
 
 
 def csi_volume(lab: Lab) -> None:

@@ -18,8 +18,8 @@ from tests.leaderboard.incidents import make_snapshots
 
 PROBLEM = "scale_pod_zero_social_net"
 USAGE = {"tokens_in": 7, "tokens_out": 1, "cost": 0.25}
-Asked = dict[str, Any]
-Mind = Callable[[list[Asked]], tuple[int, Any]]
+Request = dict[str, Any]
+Mind = Callable[[list[Request]], tuple[int, Any]]
 """From all that one session was asked so far to a status and a reply."""
 
 
@@ -29,17 +29,17 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def remote(mind: Mind) -> Iterator[tuple[str, list[Asked]]]:
-    """An agent of a user's, elsewhere: its address, and what it was asked."""
-    asked: list[Asked] = []
+def remote(mind: Mind) -> Iterator[tuple[str, list[Request]]]:
+    """An agent of a user's, elsewhere: its address, and the requests it got."""
+    requests: list[Request] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_OPTIONS(self) -> None:
             self._answer(204, b"")
 
         def do_POST(self) -> None:
-            asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-            status, reply = mind([one for one in asked if one["session"] == asked[-1]["session"]])
+            requests.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            status, reply = mind([one for one in requests if one["session"] == requests[-1]["session"]])
             self._answer(status, json.dumps(reply).encode())
 
         def _answer(self, status: int, body: bytes) -> None:
@@ -54,7 +54,7 @@ def remote(mind: Mind) -> Iterator[tuple[str, list[Asked]]]:
         thread = Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}/act", asked
+            yield f"http://127.0.0.1:{server.server_port}/act", requests
         finally:
             server.shutdown()
             thread.join()
@@ -81,14 +81,17 @@ def result(place: Path) -> dict[str, Any]:
     return found
 
 
-def act(action: str) -> tuple[int, Asked]:
+def act(action: str) -> tuple[int, Request]:
     return 200, {"action": action, "usage": USAGE}
 
 
 def test_a_recording(tmp_path: Path) -> None:
     make_snapshots(tmp_path / "snapshots", 1)
     answer = {"entities": [], "propagations": [], "alerts_explained": []}
-    with remote(lambda asked: act("alert_summary(limit=1)" if len(asked) == 1 else f"submit({answer})")) as (url, seen):
+    with remote(lambda requests: act("alert_summary(limit=1)" if len(requests) == 1 else f"submit({answer})")) as (
+        url,
+        seen,
+    ):
         row = campaign(tmp_path, url, 'scenarios_dir = "snapshots"')
     first, second = seen
     assert "actions" in first and "actions" not in second
@@ -97,19 +100,19 @@ def test_a_recording(tmp_path: Path) -> None:
     assert row["cost_usd"] == 0.25
 
 
-def engineer(asked: list[Asked]) -> tuple[int, Asked]:
+def engineer(requests: list[Request]) -> tuple[int, Request]:
     """Finds the Deployment without pods, names it, scales it up, and looks before saying that it is done."""
-    listing = next((one["state"] for one in asked if re.search(r"^NAMESPACE +NAME +READY", one["state"], re.M)), "")
+    listing = next((one["state"] for one in requests if re.search(r"^NAMESPACE +NAME +READY", one["state"], re.M)), "")
     down = re.search(r"^(\S+) +(\S+) +0/0 ", listing, re.MULTILINE)
     if down is None:
         return act("```\nkubectl get deployments -A\n```")
     namespace, name = down.groups()
-    question = next(one["state"] for one in reversed(asked) if one["state"].startswith("Stage"))
+    question = next(one["state"] for one in reversed(requests) if one["state"].startswith("Stage"))
     if "Is anything wrong" in question:
         return act('submit("Yes")')
     if "Which components" in question:
         return act(f"submit({[name]!r})")
-    done = asked[-1]["state"]
+    done = requests[-1]["state"]
     if f"{name} scaled" in done:
         return act(f"kubectl rollout status deployment/{name} -n {namespace} --timeout 60s")
     if "successfully rolled out" in done:
@@ -121,8 +124,8 @@ def engineer(asked: list[Asked]) -> tuple[int, Asked]:
 def test_a_live_problem_to_its_mitigation(tmp_path: Path) -> None:
     with remote(engineer) as (url, seen):
         row = campaign(tmp_path, url, live("detection", "localization", "mitigation"), "max_steps = 12")
-    told = result(tmp_path)
-    assert [(stage["stage"], stage["verdict"]["passed"]) for stage in told["stages"]] == [
+    document = result(tmp_path)
+    assert [(stage["stage"], stage["verdict"]["passed"]) for stage in document["stages"]] == [
         ("detection", True),
         ("localization", True),
         ("mitigation", True),
@@ -136,7 +139,7 @@ def test_a_live_problem_to_its_mitigation(tmp_path: Path) -> None:
     assert all("description" not in one for one in seen[1:])
     # What it says of its usage is counted; nothing that it was sent names the incident.
     assert row["cost_usd"] == 0.25
-    assert told["usage"]["tokens_in"] == 7
+    assert document["usage"]["tokens_in"] == 7
     sent = json.dumps(seen)
     assert PROBLEM not in sent and "scale_pod" not in sent
     traces = tmp_path / "leaderboard_results" / "remote" / PROBLEM / "1" / "traces"
@@ -150,9 +153,9 @@ def test_a_live_problem_to_its_mitigation(tmp_path: Path) -> None:
     ids=["an error", "no action"],
 )
 def test_an_agent_that_fails_on_a_live_problem_is_told_from_a_broken_environment(
-    tmp_path: Path, status: int, reply: Asked, reason: str
+    tmp_path: Path, status: int, reply: Request, reason: str
 ) -> None:
-    with remote(lambda asked: (status, reply)) as (url, seen):
+    with remote(lambda requests: (status, reply)) as (url, seen):
         row = campaign(tmp_path, url, live("detection"))
     assert (row["outcomes"], row["score"]) == ({"agent_failed": 1}, 0.0)
     assert len(seen) == 1
@@ -162,7 +165,7 @@ def test_an_agent_that_fails_on_a_live_problem_is_told_from_a_broken_environment
 def test_an_agent_that_hangs_is_given_up(tmp_path: Path) -> None:
     over = Event()
 
-    def hang(asked: list[Asked]) -> tuple[int, Any]:
+    def hang(requests: list[Request]) -> tuple[int, Any]:
         over.wait(120)
         return act('submit("Yes")')
 

@@ -53,7 +53,7 @@ class Engineer:
         if not any(name.endswith("submit") for name in talk.tools):
             return Turn("ready")
         done = len(talk.results)
-        told = any("You are not done yet" in text for text in talk.messages)
+        reminded = any("You are not done yet" in text for text in talk.messages)
         if done == 0:
             return Turn("I look at my own machine.", (Call("exec_command", {"cmd": "pwd; env; ls / /root /home"}),))
         if done == 1:
@@ -61,7 +61,9 @@ class Engineer:
         if done == 2:
             return Turn("Something is wrong.", (Call("submit", {"solution": "Yes"}),))
         if done == 3:
-            return Turn("There.", (Call("submit", {"solution": at_zero(talk.results[1])}),)) if told else Turn("Bye.")
+            return (
+                Turn("There.", (Call("submit", {"solution": at_zero(talk.results[1])}),)) if reminded else Turn("Bye.")
+            )
         return Turn("Done.")
 
 

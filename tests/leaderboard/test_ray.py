@@ -48,11 +48,11 @@ def ray_nodes(environment: dict[str, str], *nodes: dict[str, Any]) -> Iterator[t
         env=environment,
     )
     assert process.stdin is not None and process.stdout is not None
-    asked = process.stdin
+    commands = process.stdin
 
     def lose() -> None:
-        asked.write("\n")
-        asked.flush()
+        commands.write("\n")
+        commands.flush()
 
     try:
         address = process.stdout.readline().strip()
@@ -60,7 +60,7 @@ def ray_nodes(environment: dict[str, str], *nodes: dict[str, Any]) -> Iterator[t
             pytest.skip("a Ray node did not start within Ray's own 30 seconds: this machine is too busy")
         yield address, lose
     finally:
-        asked.close()
+        commands.close()
         process.wait()
         process.stdout.close()
 
@@ -79,12 +79,12 @@ def campaign(environment: dict[str, str], config: Path, *options: str) -> Iterat
     with board.stderr:
         try:
             yield board.stderr
-            said = board.stderr.read()
+            output = board.stderr.read()
         except BaseException:
             board.kill()
             board.wait()
             raise
-    assert board.wait() == 0, said
+    assert board.wait() == 0, output
 
 
 def leaderboard(place: Path) -> dict[str, Any]:
@@ -98,9 +98,9 @@ def test_a_node_lost_half_way_loses_no_run(tmp_path: Path, environment: dict[str
     config = write_configuration(tmp_path, agents=("good", "fair"), runs=2)
     with (
         ray_nodes(environment, {}, {}) as (address, lose),
-        campaign(environment, config, "--ray-address", address, "--parallel", "3") as said,
+        campaign(environment, config, "--ray-address", address, "--parallel", "3") as output,
     ):
-        said.readline()  # the first run has ended; others are under way
+        output.readline()  # the first run has ended; others are under way
         lose()
     document = leaderboard(tmp_path)
     assert {row["agent"]: row["score"] for row in document["rankings"]} == {"good": 1.0, "fair": 0.5}
@@ -166,10 +166,12 @@ def test_resources_that_no_node_has_are_named_and_waiting_for_them_can_be_ended(
     assert "stopped: the same command resumes" in rest
 
 
-@pytest.mark.parametrize("asked", ["licence=many", "licence=", "=1", "licence=-1", "licence=nan", "licence=0"])
-def test_resources_that_are_none_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: str) -> None:
+@pytest.mark.parametrize("resources", ["licence=many", "licence=", "=1", "licence=-1", "licence=nan", "licence=0"])
+def test_resources_that_are_none_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], resources: str
+) -> None:
     make_snapshots(tmp_path / "snapshots", 1)
     config = write_configuration(tmp_path, agents=("good",), runs=1)
-    code = main(["--config", str(config), "--executor", "ray", "--ray-resources", asked, "--no-connection-test"])
+    code = main(["--config", str(config), "--executor", "ray", "--ray-resources", resources, "--no-connection-test"])
     assert code == 1
-    assert f"--ray-resources {asked}: expected NAME=N" in capsys.readouterr().err
+    assert f"--ray-resources {resources}: expected NAME=N" in capsys.readouterr().err

@@ -48,9 +48,9 @@ def converse(turn: Said, model: str) -> dict[str, Any]:
 
 def results_of_part(part: dict[str, Any]) -> list[str]:
     """What tools answered, in a part of a message of either tongue."""
-    told = part.get("function_response") or part.get("functionResponse")
-    if told:
-        answer = told["response"]
+    function_response = part.get("function_response") or part.get("functionResponse")
+    if function_response:
+        answer = function_response["response"]
         return [str(answer.get("content", answer.get("result", answer)))]
     result = part.get("toolResult")
     return [piece.get("text", "") for piece in result["content"]] if result else []

@@ -25,8 +25,8 @@ QUICK = Limits(steps=12, wall_seconds=60)
 
 
 def options(model: ModelServer, wire: str, **more: Any) -> dict[str, Any]:
-    told = {"model": "gpt-4.1", "base_url": model.base(wire), "wire": wire, "first_wait": "0.01", "tries": "3"}
-    return {**told, **more}
+    settings = {"model": "gpt-4.1", "base_url": model.base(wire), "wire": wire, "first_wait": "0.01", "tries": "3"}
+    return {**settings, **more}
 
 
 def played(
@@ -43,12 +43,12 @@ def played(
 
 
 def episode(
-    told: dict[str, Any], folder: Path, limits: Limits = QUICK, stages: tuple[str, ...] | None = None
+    settings: dict[str, Any], folder: Path, limits: Limits = QUICK, stages: tuple[str, ...] | None = None
 ) -> dict[str, Any]:
     """The same with an agent that is told whom to ask."""
     spec = EpisodeSpec(1, stages, limits, TIMELINE, in_process=True)
     conductor = Conductor(spec, results=folder / "run")
-    conductor.register_agent(make_agent("llm", told), "llm")
+    conductor.register_agent(make_agent("llm", settings), "llm")
     conductor.init_problem(ZERO)
     return asyncio.run(conductor.start_problem())
 
@@ -105,12 +105,12 @@ def test_a_model_without_tools_is_spoken_to_in_text(tmp_path: Path) -> None:
     def script(body: dict[str, Any], number: int) -> Turn:
         if body.get("tools"):
             return Turn(status=400, error="scripted-1 does not support tools")
-        said = body["messages"][-1]["content"]
-        if "Stage 1" in said:
+        content = body["messages"][-1]["content"]
+        if "Stage 1" in content:
             return Turn('Look.\n```\nkubectl get pods -A\n```\nIt says:\n```\nall is well\n```\n```\nsubmit("No")\n```')
-        if "Stage 2" in said:
+        if "Stage 2" in content:
             return Turn('```python\nsubmit(["store"])\n```')
-        assert "NAMESPACE" in said
+        assert "NAMESPACE" in content
         return Turn('```\nsubmit("Yes")\n```')
 
     result, _ = played(script, tmp_path, stages=("detection", "localization"))
@@ -237,7 +237,7 @@ def test_the_analysis_tools_are_one_more_tool(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("settings", "words"),
     [
         ({"model": ""}, "which model"),
         ({"model": "claude-sonnet-4-5"}, "ANTHROPIC_API_KEY"),
@@ -248,9 +248,9 @@ def test_the_analysis_tools_are_one_more_tool(tmp_path: Path) -> None:
         ({"model": "local/x", "wire": "smoke"}, "no wire"),
     ],
 )
-def test_what_is_missing_is_said_in_one_line(told: dict[str, str], words: str) -> None:
+def test_what_is_missing_is_said_in_one_line(settings: dict[str, str], words: str) -> None:
     with pytest.raises(Exception, match=words) as caught:
-        Settings.from_options(told, {})
+        Settings.from_options(settings, {})
     assert "\n" not in str(caught.value)
 
 

@@ -19,9 +19,9 @@ CART = Resource("cart", (("k8s.pod.name", "cart-1"),))
 def cluster() -> Iterator[InProcessCluster]:
     """Five minutes of a quiet cluster, with a trace each second."""
     with start_embedded(in_process=True, speed=0, nodes=1, seed=4, start=START) as running:
-        made = cast(InProcessCluster, running)
-        made.wait(WINDOW_SECONDS)
-        spans = made._thread.host.assembly.telemetry.spans
+        cluster = cast(InProcessCluster, running)
+        cluster.wait(WINDOW_SECONDS)
+        spans = cluster._thread.host.assembly.telemetry.spans
         for number in range(1, 251):
             moment = START + number
             failed = number % 10 == 0
@@ -44,4 +44,4 @@ def cluster() -> Iterator[InProcessCluster]:
                     ),
                 ]
             )
-        yield made
+        yield cluster

@@ -114,11 +114,11 @@ class Terminal:
         ) as process:
             assert process.stdout is not None
             assert process.stderr is not None
-            said = re.search(r"127\.0\.0\.1:(\d+) -> ", process.stdout.readline())
-            if said is None:
+            announcement = re.search(r"127\.0\.0\.1:(\d+) -> ", process.stdout.readline())
+            if announcement is None:
                 return View(step.title, process.wait(), "", normal_text(process.stderr.read()))
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{said[1]}{path}", timeout=10) as answer:
+                with urllib.request.urlopen(f"http://127.0.0.1:{announcement[1]}{path}", timeout=10) as answer:
                     shown = f"{answer.status}\n"
             except (URLError, OSError) as problem:
                 shown = f"{getattr(problem, 'code', 'no answer')}\n"

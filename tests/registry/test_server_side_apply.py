@@ -153,9 +153,9 @@ def test_objects_from_before_the_first_apply_have_an_owner() -> None:
 
 
 def test_kubectl_takes_over_what_its_own_annotation_says() -> None:
-    said = deployment()
-    live = copy(said)
-    live["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(said)}
+    configuration = deployment()
+    live = copy(configuration)
+    live["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(configuration)}
     live = update(None, live, "kubectl-client-side-apply")
     changed = deployment(replicas=9)
     with pytest.raises(ApplyConflict):
@@ -309,8 +309,8 @@ def test_without_conflict_both_get_what_they_said(mine: Obj, theirs: Obj) -> Non
     except ApplyConflict as conflict:
         assert conflict.causes
         return
-    for said in (mine, theirs):
-        for key, value in said["metadata"].get("labels", {}).items():
+    for configuration in (mine, theirs):
+        for key, value in configuration["metadata"].get("labels", {}).items():
             assert both["metadata"]["labels"][key] == value
     # Once both have left, nothing that could be owned remains.
     empty = apply(apply(both, config(), "a"), config(), "b")

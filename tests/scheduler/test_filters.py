@@ -255,8 +255,8 @@ def test_a_claim_for_one_pod_keeps_a_second_from_every_node(bench: Bench) -> Non
         obj = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
         if kind == "PersistentVolumeClaim":
             obj["metadata"] = {"name": name, "namespace": "default"}
-        made = bench.client.create(f"{kind.lower()}s", obj)
-        bench.client.set_status(f"{kind.lower()}s", made, {"phase": "Bound"})
+        stored = bench.client.create(f"{kind.lower()}s", obj)
+        bench.client.set_status(f"{kind.lower()}s", stored, {"phase": "Bound"})
     mounts = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
     bench.pod("first", volumes=mounts)
     bench.settle()

@@ -24,15 +24,15 @@ def standing_in_for(applications: Iterable[Application]) -> Iterator[None]:
     """While the block lasts, every image of the applications that nobody knows can be pulled and runs."""
     catalogue.Catalogue()
     registry.program_for("busybox")
-    made: list[tuple[dict[str, Any], str]] = []
+    registered: list[tuple[dict[str, Any], str]] = []
     try:
         for application in applications:
             for image, commands in _commands(application).items():
-                made += _stand_in(image, commands)
+                registered += _stand_in(image, commands)
         registry.program_for.cache_clear()
         yield
     finally:
-        for table, name in made:
+        for table, name in registered:
             table.pop(name, None)
         registry.program_for.cache_clear()
 
@@ -48,14 +48,14 @@ def _commands(application: Application) -> dict[str, set[str]]:
 
 def _stand_in(image: str, commands: set[str]) -> list[tuple[dict[str, Any], str]]:
     """Register what is not known; the tables that were added to, and under which names."""
-    made: list[tuple[dict[str, Any], str]] = []
+    registered: list[tuple[dict[str, Any], str]] = []
     reference = parse_reference(image)
     if reference.repository not in catalogue._repositories:
         catalogue.register_images(reference.repository, tags=[reference.tag])
-        made.append((catalogue._repositories, reference.repository))
+        registered.append((catalogue._repositories, reference.repository))
     parsed = registry.ImageReference.parse(image)
     if any(part in registry._programs for part in parsed.names):
-        return made
+        return registered
 
     class StandIn(Program):
         entrypoint = ("/app/server",)
@@ -65,4 +65,4 @@ def _stand_in(image: str, commands: set[str]) -> list[tuple[dict[str, Any], str]
             return await serve_declared_ports(process, memory=16 * 1024 * 1024)
 
     registry.program(parsed.repository)(StandIn)
-    return [*made, (registry._programs, parsed.repository.lower())]
+    return [*registered, (registry._programs, parsed.repository.lower())]

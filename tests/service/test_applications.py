@@ -150,8 +150,8 @@ def test_the_social_network_clones_its_scripts_over_its_own_network(cluster: Clu
             for p in api.list("pods", "social-network", labels="service=nginx-thrift")
             if p["status"]["phase"] == "Pending"
         ]
-        said = api.logs(new[0], "social-network", container="alpine-container")
-        assert "Could not resolve host: github.com" in said
+        output = api.logs(new[0], "social-network", container="alpine-container")
+        assert "Could not resolve host: github.com" in output
 
 
 def test_the_hotels_databases_are_set_up_by_scripts_of_ours() -> None:
@@ -170,8 +170,8 @@ def test_people_may_apply_the_manifests_with_kubectl(application: Application, c
 
     with KubeCtl(cluster.kubeconfig, application.namespace) as kubectl:
         kubectl.run("create", "namespace", application.namespace)
-        said = kubectl.run("apply", "-R", "-f", str(application.folder / "manifests"))
-        assert said.count(" created") == sum(KINDS[application.namespace].values())
+        output = kubectl.run("apply", "-R", "-f", str(application.folder / "manifests"))
+        assert output.count(" created") == sum(KINDS[application.namespace].values())
         assert len(kubectl.get_json("deploy")["items"]) == KINDS[application.namespace]["Deployment"]
         assert "frontend" in kubectl.exec_command("kubectl get svc") or application.namespace == "social-network"
 
@@ -216,7 +216,7 @@ def test_a_kind_that_the_cluster_does_not_serve_is_named(tmp_path: Path, cluster
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "output"),
     [
         (deployment("nginx:9.99"), r"deployment web: 0 of 1 pods available \(web-.*: main: .*9\.99"),
         (deployment("busybox:1.36", command=["sh", "-c", "exit 4"]), r"crashed \d times, Error \(exit code 4\)"),
@@ -231,10 +231,10 @@ def test_a_kind_that_the_cluster_does_not_serve_is_named(tmp_path: Path, cluster
         ),
     ],
 )
-def test_what_is_not_ready_is_listed_with_its_reason(tmp_path: Path, cluster: Cluster, text: str, said: str) -> None:
+def test_what_is_not_ready_is_listed_with_its_reason(tmp_path: Path, cluster: Cluster, text: str, output: str) -> None:
     application = make(tmp_path / "toy", {"a.json": text, "b.json": deployment("nginx:1.27", "fine")})
     application.deploy(cluster)
-    with pytest.raises(NotReady, match=said) as caught:
+    with pytest.raises(NotReady, match=output) as caught:
         application.wait_until_ready(cluster, timeout=90)
     assert str(caught.value).startswith("Toy is not ready after 90 s:") and "fine" not in str(caught.value)
 

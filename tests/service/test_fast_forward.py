@@ -54,8 +54,8 @@ def test_more_input_than_a_pipe_holds_finds_its_way() -> None:
         api.create(POD)
         cluster.wait(30)
         text = "x" * 300_000
-        said = api.exec("shell", ["sh", "-c", "sleep 5; wc -c; sleep 5"], "default", stdin=text).output
-    assert said.strip() == "300000"
+        output = api.exec("shell", ["sh", "-c", "sleep 5; wc -c; sleep 5"], "default", stdin=text).output
+    assert output.strip() == "300000"
 
 
 def test_who_waits_in_vain_gives_up_on_the_clusters_time() -> None:

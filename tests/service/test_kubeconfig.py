@@ -50,7 +50,7 @@ def test_plugins_are_refused_with_advice(write: Write, plugin: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"current-context": ""}, "has no current-context"),
         ({"current-context": "y"}, "no context named 'y'"),
@@ -58,13 +58,13 @@ def test_plugins_are_refused_with_advice(write: Write, plugin: str) -> None:
         ({"users": None}, "no user named 'u'"),
     ],
 )
-def test_what_is_missing_is_named(write: Write, change: dict[str, Any], said: str) -> None:
-    with pytest.raises(KubeconfigError, match=said):
+def test_what_is_missing_is_named(write: Write, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(KubeconfigError, match=message):
         read_kubeconfig(write({}, **change))
 
 
 @pytest.mark.parametrize(
-    ("cluster", "said"),
+    ("cluster", "message"),
     [
         ({"server": ""}, "has no server address"),
         ({"server": "https://h", "certificate-authority-data": "%%"}, "certificate-authority-data is not base64"),
@@ -72,8 +72,8 @@ def test_what_is_missing_is_named(write: Write, change: dict[str, Any], said: st
         ({"server": "https://h", "certificate-authority-data": "aGVsbG8="}, "certificate or key in it cannot be used"),
     ],
 )
-def test_broken_clusters_are_explained(write: Write, cluster: dict[str, Any], said: str) -> None:
-    with pytest.raises(KubeconfigError, match=said):
+def test_broken_clusters_are_explained(write: Write, cluster: dict[str, Any], message: str) -> None:
+    with pytest.raises(KubeconfigError, match=message):
         read_kubeconfig(write({}, cluster))
 
 

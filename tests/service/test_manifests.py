@@ -15,7 +15,7 @@ GOOD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "line", "message"),
     [
         (GOOD + "---\nkind: [\n", 6, "this is not YAML"),
         (GOOD + "---\napiVersion: v1\nmetadata: {name: b}\n", 5, "this object has no kind"),
@@ -28,13 +28,13 @@ GOOD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
         (GOOD + "---\na: 1\n\tb: 2\n", 6, "this is not YAML"),
     ],
 )
-def test_a_mistake_is_named_by_file_and_line(tmp_path: Path, text: str, line: int, said: str) -> None:
+def test_a_mistake_is_named_by_file_and_line(tmp_path: Path, text: str, line: int, message: str) -> None:
     (tmp_path / "deep").mkdir()
     path = tmp_path / "deep" / "things.yaml"
     path.write_text(text)
     with pytest.raises(ManifestError) as caught:
         read_manifests(tmp_path)
-    assert str(caught.value).startswith(f"{path}:{line}: ") and said in str(caught.value)
+    assert str(caught.value).startswith(f"{path}:{line}: ") and message in str(caught.value)
 
 
 def test_lists_json_and_empty_documents_are_read(tmp_path: Path) -> None:

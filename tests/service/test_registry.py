@@ -75,9 +75,13 @@ def test_a_broken_one_of_a_users_is_warned_about(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("SREARENA_APPS", f"{tmp_path}{os.pathsep}{tmp_path / 'gone'}")
     with pytest.warns(UserWarning) as caught:
         all_applications()
-    said = [str(warning.message) for warning in caught]
-    assert len(said) == 2
-    assert "cannot be loaded" in said[0] and ":1: this is not JSON" in said[0] and "which is not a folder" in said[1]
+    warnings = [str(warning.message) for warning in caught]
+    assert len(warnings) == 2
+    assert (
+        "cannot be loaded" in warnings[0]
+        and ":1: this is not JSON" in warnings[0]
+        and "which is not a folder" in warnings[1]
+    )
 
 
 class FromPackage(Application):
@@ -116,7 +120,7 @@ def test_a_class_finds_its_metadata_beside_it_or_says_where_it_looked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "warnings"),
     [
         ("[]", "an application's metadata is a JSON object"),
         ('{\n "Name": }', ":2: this is not JSON"),
@@ -124,15 +128,15 @@ def test_a_class_finds_its_metadata_beside_it_or_says_where_it_looked() -> None:
         ('{"Name": "x"}', "the field 'Namespace' is missing"),
     ],
 )
-def test_metadata_with_a_mistake_is_explained(tmp_path: Path, text: str, said: str) -> None:
+def test_metadata_with_a_mistake_is_explained(tmp_path: Path, text: str, warnings: str) -> None:
     path = tmp_path / "m.json"
     path.write_text(text)
-    with pytest.raises(ApplicationError, match=said):
+    with pytest.raises(ApplicationError, match=warnings):
         Application(path)
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "warnings"),
     [
         ("Front Door", 3, "Front Door must be an object"),
         ("Front Door", {"service": "x"}, "needs a service .* and a port"),
@@ -146,8 +150,8 @@ def test_metadata_with_a_mistake_is_explained(tmp_path: Path, text: str, said: s
         ("Helm Config", 3, "Helm Config must be an object"),
     ],
 )
-def test_special_fields_are_checked(tmp_path: Path, field: str, value: Any, said: str) -> None:
-    with pytest.raises(ApplicationError, match=said):
+def test_special_fields_are_checked(tmp_path: Path, field: str, value: Any, warnings: str) -> None:
+    with pytest.raises(ApplicationError, match=warnings):
         Application(write(tmp_path, **{field: value}))
 
 

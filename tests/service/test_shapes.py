@@ -118,7 +118,7 @@ def test_shapes_are_written_as_numbers_or_mappings(value: Any, expected: Shape) 
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         (-1, "a rate cannot be negative"),
         ("fast", "a load is a rate, or a mapping whose shape is one of constant, ramp"),
@@ -131,6 +131,6 @@ def test_shapes_are_written_as_numbers_or_mappings(value: Any, expected: Shape) 
         ({"shape": "spike", "base": 1, "peak": 2, "at": 0, "lasting": 0}, "and a length"),
     ],
 )
-def test_impossible_loads_are_refused(value: Any, said: str) -> None:
-    with pytest.raises(ApplicationError, match=said):
+def test_impossible_loads_are_refused(value: Any, message: str) -> None:
+    with pytest.raises(ApplicationError, match=message):
         parse_shape(value)

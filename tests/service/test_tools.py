@@ -68,14 +68,14 @@ ANSWERS = {
 @contextmanager
 def old_server(refusals: int, tmp_path: Path) -> Iterator[tuple[Path, list[str]]]:
     """A server without aggregated discovery, which is too busy the first few times."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            asked.append(self.path)
-            busy = self.path.startswith("/api/v1/pods") and asked.count(self.path) <= refusals
+            requests.append(self.path)
+            busy = self.path.startswith("/api/v1/pods") and requests.count(self.path) <= refusals
             body = b"busy" if busy else json.dumps(ANSWERS[self.path]).encode()
             self.send_response(429 if busy else 200)
             self.send_header("Content-Length", str(len(body)))
@@ -98,7 +98,7 @@ def old_server(refusals: int, tmp_path: Path) -> Iterator[tuple[Path, list[str]]
     path = tmp_path / "config"
     path.write_text(yaml.safe_dump(config))
     try:
-        yield path, asked
+        yield path, requests
     finally:
         server.shutdown()
         thread.join()
@@ -106,14 +106,14 @@ def old_server(refusals: int, tmp_path: Path) -> Iterator[tuple[Path, list[str]]
 
 
 def test_a_busy_server_is_asked_again_and_an_old_one_is_understood(tmp_path: Path) -> None:
-    with old_server(2, tmp_path) as (config, asked), Kubernetes(config) as api:
+    with old_server(2, tmp_path) as (config, requests), Kubernetes(config) as api:
         assert api.resource("deployment").name == "deployments.apps"
         assert [pod["metadata"]["name"] for pod in api.list("po")] == ["x"]
-        assert asked.count("/api/v1/pods?limit=500") == 3
+        assert requests.count("/api/v1/pods?limit=500") == 3
 
 
 def test_a_server_that_stays_busy_is_given_up(tmp_path: Path) -> None:
-    with old_server(99, tmp_path) as (config, asked), Kubernetes(config) as api:
+    with old_server(99, tmp_path) as (config, requests), Kubernetes(config) as api:
         with pytest.raises(ApiRefused, match="busy"):
             api.list("po")
-        assert asked.count("/api/v1/pods?limit=500") == 5
+        assert requests.count("/api/v1/pods?limit=500") == 5

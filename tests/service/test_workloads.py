@@ -126,9 +126,9 @@ def test_our_scripts_send_what_they_say(name: str, tmp_path: Path) -> None:
 def test_the_script_of_a_constant_load_is_a_loop_of_rounds(tmp_path: Path) -> None:
     wrk = Wrk("http://frontend:5000", SCRIPT, "mixed.lua", Constant(100), connections=100, duration=30, threads=3)
     assert wrk.rates() == ["100"]
-    said = run_script(wrk, tmp_path, rounds=3)
+    output = run_script(wrk, tmp_path, rounds=3)
     line = "-t 3 -c 100 -d 30s -R 100 -D exp -L -s /scripts/mixed.lua http://frontend:5000"
-    assert said == [part for n in (1, 2, 3) for part in (f"Running wrk2 on round #{n}", line)]
+    assert output == [part for n in (1, 2, 3) for part in (f"Running wrk2 on round #{n}", line)]
 
 
 def test_a_changing_load_is_sent_in_rounds_of_different_rates(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_the_job_is_replaced_when_its_settings_change_and_goes_when_it_is_stoppe
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "output"),
     [
         ({"rate": -1}, "cannot be negative"),
         ({"rat": 1}, "the workload's settings do not fit its driver 'wrk': .*'rat'"),
@@ -189,8 +189,8 @@ def test_the_job_is_replaced_when_its_settings_change_and_goes_when_it_is_stoppe
         ({"driver": "wrkk"}, "no workload driver 'wrkk': did you mean 'wrk'"),
     ],
 )
-def test_wrong_settings_of_a_load_are_explained(settings: dict[str, object], said: str) -> None:
-    with pytest.raises(ApplicationError, match=said):
+def test_wrong_settings_of_a_load_are_explained(settings: dict[str, object], output: str) -> None:
+    with pytest.raises(ApplicationError, match=output):
         find_application("hotel-reservation").workload(**settings)
 
 

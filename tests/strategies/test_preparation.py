@@ -119,17 +119,17 @@ def test_a_job_is_found_by_its_own_uid() -> None:
 
 def test_plain_text_of_a_secret_becomes_data() -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "x"}}
-    made = answer({**secret, "data": {"kept": "eA==", "new": "eA=="}, "stringData": {"new": "y"}}).obj
-    assert "stringData" not in made
-    assert made["data"] == {"kept": "eA==", "new": base64.b64encode(b"y").decode()}
+    stored = answer({**secret, "data": {"kept": "eA==", "new": "eA=="}, "stringData": {"new": "y"}}).obj
+    assert "stringData" not in stored
+    assert stored["data"] == {"kept": "eA==", "new": base64.b64encode(b"y").decode()}
 
 
 def test_a_namespace_carries_its_name_and_gives_up_its_finalizer_only_through_finalize() -> None:
     where = registry()
     row = where.row("namespaces")
-    made = where.create(row, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, options())
-    assert made["metadata"]["labels"] == {"kubernetes.io/metadata.name": "shop"}
-    assert (made["spec"], made["status"]) == ({"finalizers": ["kubernetes"]}, {"phase": "Active"})
+    stored = where.create(row, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, options())
+    assert stored["metadata"]["labels"] == {"kubernetes.io/metadata.name": "shop"}
+    assert (stored["spec"], stored["status"]) == ({"finalizers": ["kubernetes"]}, {"phase": "Active"})
 
     def emptied(namespace: Obj) -> Obj:
         namespace["spec"] = {"finalizers": []}
@@ -141,7 +141,7 @@ def test_a_namespace_carries_its_name_and_gives_up_its_finalizer_only_through_fi
 
 def test_volumes_and_claims_are_protected_while_in_use() -> None:
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    made = answer(
+    stored = answer(
         {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
@@ -149,11 +149,11 @@ def test_volumes_and_claims_are_protected_while_in_use() -> None:
             "spec": claim,
         }
     )
-    assert made.obj["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
-    assert made.obj["status"] == {"phase": "Pending"}
+    assert stored.obj["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    assert stored.obj["status"] == {"phase": "Pending"}
     volume = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/x"}}
-    made = answer({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": volume})
-    assert made.obj["metadata"]["finalizers"] == ["kubernetes.io/pv-protection"]
+    stored = answer({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": volume})
+    assert stored.obj["metadata"]["finalizers"] == ["kubernetes.io/pv-protection"]
 
 
 def test_the_moment_a_volume_changed_phase_is_the_servers_to_say() -> None:
@@ -203,11 +203,11 @@ def test_who_asks_for_a_certificate_is_written_by_the_server() -> None:
         "spec": spec,
     }
     strategy = strategy_of(ROWS["certificates.k8s.io/v1", "CertificateSigningRequest"])
-    made = deepcopy(obj)
+    stored = deepcopy(obj)
     assert strategy.prepare_create and strategy.validate_create
-    strategy.prepare_create(made, context(user=User("jane", ("dev",))))
-    assert (made["spec"]["username"], made["spec"]["groups"]) == ("jane", ["dev"])
-    assert strategy.validate_create(made) == []
+    strategy.prepare_create(stored, context(user=User("jane", ("dev",))))
+    assert (stored["spec"]["username"], stored["spec"]["groups"]) == ("jane", ["dev"])
+    assert strategy.validate_create(stored) == []
 
 
 def test_writing_a_pods_status_keeps_its_class() -> None:

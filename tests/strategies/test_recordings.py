@@ -24,12 +24,12 @@ def _cases() -> list[Any]:
 
 @pytest.mark.parametrize("case", _cases())
 def test_the_answer_is_the_recorded_one(case: dict[str, Any]) -> None:
-    given = answer(case["obj"], case.get("old"), case.get("sub", ""))
+    reply = answer(case["obj"], case.get("old"), case.get("sub", ""))
     # Where several things are wrong with the entries of a map, a real server names them in no particular order.
-    assert sorted(given.problems) == sorted(case.get("causes", []))
-    assert given.warnings == case.get("warnings", [])
+    assert sorted(reply.problems) == sorted(case.get("causes", []))
+    assert reply.warnings == case.get("warnings", [])
     if "object" in case:
-        assert {key: value for key, value in given.obj.items() if key not in ("apiVersion", "kind")} == case["object"]
+        assert {key: value for key, value in reply.obj.items() if key not in ("apiVersion", "kind")} == case["object"]
 
 
 def test_most_of_what_was_recorded_are_refusals_and_some_are_not() -> None:
