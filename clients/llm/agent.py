@@ -14,13 +14,13 @@ from typing import Any, Protocol
 from clients.llm.compaction import compact, estimate_tokens
 from clients.llm.settings import Settings, make_client
 from clients.llm.text_protocol import action_in, with_actions
-from clients.llm.tools import BadArguments, action_of, tools_from
 from clients.llm.transcript import Transcript
 from clients.llm.variants import read_prompt, variant
 from srearena.llm.client import CallStats, OnText
 from srearena.llm.errors import ContextTooLong, ModelError, ToolsUnsupported
 from srearena.llm.messages import Message, ModelRequest, Reply, Tool, ToolCall, Usage
 from srearena.llm.prices import price_of
+from srearena.llm.tools import BadArguments, action_of, tools_from
 
 _MAX_CALLS = 16  # chosen: more calls in one reply than any useful plan has
 Note = Callable[..., None]

@@ -1,0 +1,1 @@
+"""Episodes in the interfaces of other frameworks: one module for each, all over `srearena.frameworks.incidents`."""
