@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from sre_tools.offline_incident_analysis import Workspace, all_tools, call_tool
 from srearena.cli import cli
 from srearena.observer.recording.itbench_layout import apply_itbench_layout, go_text, go_time
+from srearena.observer.recording.itbench_names import NAMESPACES
 from srearena.observer.recording.raw_files import OBJECTS
 from srearena.snapshots.attributes import parse_value
 from tests.arena.episodes import PORT
@@ -51,11 +53,16 @@ def _looks(path: Path) -> list[str]:
         return sorted({row["Timestamp"] for row in csv.DictReader(handle, delimiter="\t")})
 
 
-def test_a_problem_is_recorded_in_that_layout(tmp_path: Path) -> None:
+def test_a_problem_is_recorded_in_that_layout_and_with_those_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(NAMESPACES, "corner-shop", "otel-demo")
     out = tmp_path / "Scenario-1"
     words = ["record", PORT, "--out", str(out), "--seed", "1", "--before", "180", "--after", "180"]
-    done = CliRunner().invoke(cli, [*words, "--layout", "itbench"])
+    done = CliRunner().invoke(cli, [*words, "--layout", "itbench", "--itbench-names"])
     assert done.exit_code == 0, done.output
+    key = yaml.safe_load((tmp_path / "Scenario-1-answers" / "ground_truth.yaml").read_text())
+    assert {group["namespace"] for group in key["groups"]} == {"otel-demo"}
     raw = out / "raw"
     assert sorted(path.name for path in out.iterdir()) == ["alerts", "raw"]
     assert {"k8s_events_raw.tsv", OBJECTS, "metrics_pod"} <= {path.name for path in raw.iterdir()}

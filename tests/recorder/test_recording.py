@@ -78,6 +78,33 @@ def test_the_key_tells_what_was_done_and_how_it_spread(recording: Recording) -> 
     assert evaluate(["lint", str(recording.answer_key.parent.parent)]) == 0
 
 
+def test_the_key_lists_the_disruption_as_itbench_describes_scenarios(recording: Recording, problem: Problem) -> None:
+    key = yaml.safe_load(recording.answer_key.read_text())
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "mongodb-rate", "namespace": "hotel-reservation"},
+    }
+    expected = {"id": problem.family, "args": {"kubernetesObject": service}}
+    assert key["disruptions"] == [{"injections": [expected]}]
+
+
+def test_the_sections_of_the_key_refer_to_each_other_as_itbenchs_do(recording: Recording) -> None:
+    key = yaml.safe_load(recording.answer_key.read_text())
+    groups = {group["id"]: group for group in key["groups"]}
+    assert {group["kind"] for group in groups.values()} == {"Deployment", "Pod", "Service"}
+    for group in groups.values():
+        assert group["namespace"] == "hotel-reservation"
+        assert group["id"].endswith(f"-{group['kind'].lower()}-1")
+        assert all(re.compile(pattern) for pattern in group["filter"])
+    assert ["rate-deployment-1", "rate-pod-1", "rate-service-1"] in key["aliases"]
+    assert {name for alias in key["aliases"] for name in alias} <= groups.keys()
+    assert {step[end] for step in key["propagations"] for end in ("source", "target")} <= groups.keys()
+    assert all(step["condition"] and step["effect"] for step in key["propagations"])
+    assert {alert["group_id"] for alert in key["alerts"] if "group_id" in alert} <= groups.keys()
+    assert {fault["entity"]["group_id"] for fault in key["fault"]} == {"mongodb-rate-service-1"}
+
+
 def test_no_alert_of_the_key_fired_before_the_fault(recording: Recording) -> None:
     key = yaml.safe_load(recording.answer_key.read_text())
     with open_snapshot(recording.directory) as snapshot:

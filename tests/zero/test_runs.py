@@ -173,6 +173,8 @@ def test_the_documented_dry_run_works_without_codex(zero: Zero, workspace: Path)
     assert done.code == 0, done.stderr
     assert "/path/to/scenario" in (workspace / "AGENTS.md").read_text()
     assert (workspace / "config.toml").exists()
+    (rules,) = (path for path in workspace.rglob("*.rules"))
+    assert rules.read_text() == (prompt.parents[1] / "policy" / "investigation.rules").read_text()
 
 
 def test_two_runs_do_not_share_a_workspace(zero: Zero, agent: Agent, workspace: Path) -> None:
