@@ -27,6 +27,7 @@ from srearena.cluster.embedded.scheduler.scheduler import Scheduler
 from srearena.cluster.embedded.telemetry.collectors.runtime_metrics import RuntimeMetricsCollector
 from srearena.cluster.embedded.telemetry.collectors.span_metrics import SpanMetricsCollector
 from srearena.cluster.embedded.telemetry.collectors.standard import standard_collectors
+from srearena.cluster.embedded.telemetry.observability.registration import register_observability
 from srearena.cluster.embedded.telemetry.pipeline import Telemetry
 from srearena.cluster.embedded.traffic.engine import Traffic
 from srearena.cluster.embedded.traffic.programs import register_model
@@ -78,7 +79,8 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     for folder in options.models:
         register_model(load_model(Path(folder)), nodes.catalogue, nodes.programs, traffic)
     telemetry = Telemetry(world, nodes)
-    traffic.on_trace.append(telemetry.spans.add)
+    traffic.on_trace += [telemetry.spans.add, telemetry.receivers.report]
+    register_observability(nodes.programs, telemetry)
     telemetry.start()
     for spec in _machines(options):
         nodes.add(spec)

@@ -14,6 +14,7 @@ from srearena.cluster.embedded.telemetry.logs.events import EventLog
 from srearena.cluster.embedded.telemetry.logs.shipper import Shipper
 from srearena.cluster.embedded.telemetry.logs.store import LogStore
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
+from srearena.cluster.embedded.telemetry.observability.receivers import SpanReceivers
 from srearena.cluster.embedded.telemetry.self_metrics import self_metrics_collectors
 from srearena.cluster.embedded.telemetry.traces.store import SpanStore
 from srearena.cluster.embedded.world import World
@@ -31,6 +32,7 @@ class Telemetry:
         self.clock = world.clock
         self.metrics = MetricStore()
         self.spans = SpanStore()
+        self.receivers = SpanReceivers()
         self.logs = LogStore()
         self.shipper = Shipper(self.logs, world.clock)
         self.events = EventLog(world, self.logs)

@@ -18,6 +18,7 @@ from srearena.cluster.embedded.objects import Obj, controller_of, meta, name_of,
 from srearena.cluster.embedded.telemetry.logs.store import LogStore, LogStream
 
 _TEMPLATE_HASH = re.compile(r"(.+?)(-[0-9a-f]{8,10})?")
+OTLP_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _BY_POD_LABEL = {
     "app": ("app.kubernetes.io/name", "app"),
     "instance": ("app.kubernetes.io/instance", "instance"),
@@ -32,11 +33,15 @@ class Shipper:
         self._clock = clock
         self._followers: dict[str, _Follower] = {}
         """By container id."""
+        self.exporters: set[str] = set()
+        """Files of containers that export their log records by OTLP as well."""
         store.before_reading = self.ship
 
     def follow(self, sandbox: Sandbox, record: ContainerRecord) -> None:
         """Ship the log of a container that was just created."""
         labels = stream_labels(sandbox.pod, sandbox.node_name, record.name, record.attempt)
+        if _exports(sandbox.pod, record.name):
+            self.exporters.add(labels["filename"])
         follower = self._followers[record.id] = _Follower(self.store, record, labels)
         record.log.before_rotation = partial(self._ship_before_rotation, follower)
 
@@ -113,6 +118,12 @@ def stream_labels(pod: Obj, node: str, container: str, attempt: int) -> dict[str
         "service_name": app,
     }
     return {label: value for label, value in labels.items() if value}
+
+
+def _exports(pod: Obj, container: str) -> bool:
+    """Whether the SDK in a container is given an OTLP endpoint."""
+    found: Obj = next((one for one in pod["spec"]["containers"] if one["name"] == container), {})
+    return any(variable["name"] == OTLP_ENDPOINT for variable in found.get("env") or ())
 
 
 def _controller_name(pod: Obj) -> str:

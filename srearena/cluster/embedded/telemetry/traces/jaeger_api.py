@@ -29,14 +29,14 @@ from srearena.cluster.embedded.telemetry.traces.jaeger_query import (
     read_query,
     read_trace_id,
 )
-from srearena.cluster.embedded.telemetry.traces.store import SpanStore, Trace
+from srearena.cluster.embedded.telemetry.traces.store import SpanSource, Trace
 
 _DAY = 24 * 3600.0
 _V3_LIMIT = 100
 
 
 class JaegerApi:
-    def __init__(self, store: SpanStore, clock: Clock) -> None:
+    def __init__(self, store: SpanSource, clock: Clock) -> None:
         self.store = store
         self._clock = clock
 

@@ -11,7 +11,7 @@ from srearena.cluster.embedded.durations import DurationError, parse_duration
 from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.telemetry.query_api import Params, first
 from srearena.cluster.embedded.telemetry.traces.jaeger_json import as_text, process_tags, tags
-from srearena.cluster.embedded.telemetry.traces.store import SpanStore, Trace
+from srearena.cluster.embedded.telemetry.traces.store import SpanSource, Trace
 from srearena.cluster.embedded.traffic.spans import Span
 
 DEFAULT_LIMIT = 100
@@ -36,12 +36,12 @@ class TraceQuery:
     """0: no bound."""
     limit: int = DEFAULT_LIMIT
 
-    def find(self, store: SpanStore) -> list[Trace]:
+    def find(self, store: SpanSource) -> list[Trace]:
         """Return the youngest traces with one span of the service that satisfies the whole query, youngest first."""
         found = sorted(self._matching(store), key=lambda trace: -trace.start)
         return list(islice(found, self.limit if self.limit > 0 else None))
 
-    def _matching(self, store: SpanStore) -> Iterator[Trace]:
+    def _matching(self, store: SpanSource) -> Iterator[Trace]:
         for trace in store.traces(end=self.end):
             if self.service in trace.services and any(map(self._matches, trace.spans)):
                 yield trace

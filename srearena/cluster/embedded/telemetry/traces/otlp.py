@@ -9,8 +9,8 @@ from srearena.cluster.embedded.traffic.spans import Attributes, Resource, Span, 
 
 Json = dict[str, Any]
 
-_KINDS = {"internal": 1, "server": 2, "client": 3, "producer": 4, "consumer": 5}
-_STATUSES = {"unset": 0, "ok": 1, "error": 2}
+KINDS = {"internal": 1, "server": 2, "client": 3, "producer": 4, "consumer": 5}
+STATUSES = {"unset": 0, "ok": 1, "error": 2}
 
 
 def export(spans: Iterable[Span]) -> Json:
@@ -36,7 +36,7 @@ def _span(span: Span) -> Json:
         "spanId": f"{span.span_id:016x}",
         "parentSpanId": f"{span.parent_id:016x}" if span.parent_id else "",
         "name": span.name,
-        "kind": _KINDS[span.kind],
+        "kind": KINDS[span.kind],
         "startTimeUnixNano": _nanos(span.start),
         "endTimeUnixNano": _nanos(span.end),
         "attributes": _pairs(span.attributes),
@@ -45,7 +45,7 @@ def _span(span: Span) -> Json:
         answer["events"] = [_event(event) for event in span.events]
     if span.links:
         answer["links"] = [{"traceId": f"{trace:032x}", "spanId": f"{linked:016x}"} for trace, linked in span.links]
-    answer["status"] = {"code": _STATUSES[span.status]} if span.status != "unset" else {}
+    answer["status"] = {"code": STATUSES[span.status]} if span.status != "unset" else {}
     if span.message:
         answer["status"]["message"] = span.message
     return answer

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from srearena.cluster.embedded.traffic.spans import Span
 
@@ -24,6 +25,27 @@ class Trace:
     start: float
     duration: float
     services: frozenset[str]
+
+
+def analysed(trace_id: int, spans: tuple[Span, ...]) -> Trace:
+    start = min(span.start for span in spans)
+    return Trace(
+        trace_id,
+        spans,
+        start,
+        max(span.start + span.duration for span in spans) - start,
+        frozenset([span.resource.service for span in spans]),
+    )
+
+
+class SpanSource(Protocol):
+    """What queries read: the store, or a part of it."""
+
+    def get(self, trace_id: int) -> Trace | None: ...
+
+    def traces(self, start: float = ..., end: float = ...) -> Iterator[Trace]: ...
+
+    def all_spans(self) -> Iterator[Span]: ...
 
 
 class SpanStore:
@@ -88,12 +110,5 @@ class SpanStore:
     def _analyse(self, trace_id: int, spans: tuple[Span, ...]) -> Trace:
         trace = self._analysed.get(trace_id)
         if trace is None:
-            start = min(span.start for span in spans)
-            trace = self._analysed[trace_id] = Trace(
-                trace_id,
-                spans,
-                start,
-                max(span.start + span.duration for span in spans) - start,
-                frozenset([span.resource.service for span in spans]),
-            )
+            trace = self._analysed[trace_id] = analysed(trace_id, spans)
         return trace
