@@ -121,10 +121,15 @@ class Incident(Closeable):
         except BadArguments as mistake:
             return replace(self.episode.act(f"{name}(...)"), state=f"Error: {mistake}")
 
-    def grade(self, kind: RewardKind = "sparse", *, agent: str = "agent", results: Path | None = None) -> Grade:
-        """End the agent's part, grade it and return the reward; again, the same grade."""
+    def grade(
+        self, kind: RewardKind = "sparse", *, agent: str = "agent", results: Path | None = None, trial: int = 0
+    ) -> Grade:
+        """End the agent's part, grade it and return the reward; again, the same grade.
+
+        With `results`, the folder of a run, the result is written there as this trial, as `srearena run` does.
+        """
         if self._grade is None:
-            self._grade = grade_from(self.episode.grade(agent=agent, results=results), kind)
+            self._grade = grade_from(self.episode.grade(agent=agent, results=results, trial=trial), kind)
         return self._grade
 
     def fork(self, count: int = 1, seeds: Sequence[int] | None = None) -> list[Incident]:
