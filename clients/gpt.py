@@ -31,11 +31,12 @@ from srearena.errors import SreArenaError
 from srearena.tracking.weights_and_biases import is_enabled, log_run
 
 DEFAULT_PROBLEM = "scale_pod_zero_social_net"
+DEFAULT_MODEL = "gpt-4.1"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--problem", default=DEFAULT_PROBLEM, show_default=True, help="`srearena problems` lists them.")
-@click.option("--model", help="Default: SREARENA_MODEL.")
+@click.option("--model", help=f"Default: SREARENA_MODEL, or else {DEFAULT_MODEL}.")
 @click.option("--suite", multiple=True, metavar="GLOB", help="Several problems by pattern, instead of one.")
 @click.option("--max-steps", default=30, show_default=True)
 @click.option("--budget-usd", type=float, help="Limit on the cost of the problem, or of the whole suite.")
@@ -60,8 +61,7 @@ def main(
 ) -> None:
     """Run an LLM agent on a problem."""
     agent_options = {"variant": variant, "tools": tools, **dict(_pair(option) for option in options)}
-    if model:
-        agent_options["model"] = model
+    agent_options["model"] = model or environment().get("SREARENA_MODEL") or DEFAULT_MODEL
     if suite:
         words = [*suite, "--agent", "llm", "--max-steps", str(max_steps), "--seed", str(seed)]
         words += [word for key, value in agent_options.items() for word in ("--agent-option", f"{key}={value}")]

@@ -62,7 +62,7 @@ def _directories(path: Path) -> list[Path]:
 def find_trials(outputs: Path, incidents: frozenset[str] | set[str]) -> TrialSet:
     """Find all trials under a directory; `incidents` are those of the ground truth."""
     if not outputs.is_dir():
-        raise InputError(f"outputs not found: {outputs} is not a directory")
+        raise InputError(f"outputs not found: {outputs} is not a directory; `itbench-leaderboard` writes one per agent")
     base = next((outputs / name for name in _ROOTS if (outputs / name).is_dir()), outputs)
     result = TrialSet()
     for directory in _directories(base):

@@ -17,6 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from itbench_leaderboard.errors import ConfigurationError
 from itbench_leaderboard.outcomes import RETRIED, Outcome
+from srearena.errors import InputError
+from srearena.snapshots.examples import complete_directory
 
 RESERVED = frozenset({"results", "site", "leaderboard", "manifest", "timelines"})
 
@@ -191,14 +193,10 @@ def _head(directory: Path) -> str:
 
 
 def _completed(path: Path, key: str) -> Path:
-    """A path that ends with `...` (`v0.1-...`) stands for the only directory that begins so."""
-    if not path.name.endswith("...") or path.exists():
-        return path
-    found = sorted(path.parent.glob(f"{path.name.removesuffix('...')}*/"))
-    if len(found) == 1:
-        return found[0]
-    names = ", ".join(each.name for each in found) or "none (`srearena snapshot examples` makes one)"
-    raise ConfigurationError(f"{key} {path} must stand for one directory, and there are: {names}")
+    try:
+        return complete_directory(path)
+    except InputError as problem:
+        raise ConfigurationError(f"{key} {problem}") from problem
 
 
 def _with_absolute_paths(document: dict[str, Any], base: Path) -> dict[str, Any]:

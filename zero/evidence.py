@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from srearena.errors import InputError
 from srearena.ground_truth.files import hard_links_of_ground_truth, may_hold_ground_truth
 from zero.errors import RequestError
 
@@ -28,13 +29,26 @@ class Evidence:
     agent_path: Path
 
 
+def _completed(path: Path) -> Path:
+    if not any(part.endswith("...") for part in path.parts):
+        return path
+    from srearena.snapshots.examples import complete_directory  # its package takes a while to import
+
+    try:
+        return complete_directory(path)
+    except InputError as problem:
+        raise RequestError(f"--read-only-dir: {problem}") from problem
+
+
 def resolve(paths: Sequence[Path], workspace: Path) -> list[Path]:
     """The resolved directories without duplicates; RequestError if one cannot be used."""
     directories: list[Path] = []
     for path in paths:
-        directory = path.expanduser().resolve()
+        directory = _completed(path.expanduser()).resolve()
         if not directory.is_dir():
-            raise RequestError(f"no directory at {path}: --read-only-dir takes a directory")
+            raise RequestError(
+                f"no directory at {path}: --read-only-dir takes a directory (`srearena snapshot examples` makes some)"
+            )
         if workspace.is_relative_to(directory):
             raise RequestError(
                 f"the workspace {workspace} lies inside the read-only directory {directory}: choose another one"

@@ -167,7 +167,10 @@ def find_files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if not path.is_dir():
-        raise InputError(f"ground truth not found: {path} is neither a file nor a directory")
+        raise InputError(
+            f"ground truth not found: {path} is neither a file nor a directory; `srearena snapshot examples` "
+            "makes ITBench-Snapshots"
+        )
     for name in CONSOLIDATED:
         if (path / name).is_file():
             return [path / name]

@@ -33,3 +33,22 @@ def unpack(directory: Path) -> list[Path]:
     except OSError as problem:
         raise InputError(f"cannot unpack the recordings in {directory}: {one_line(problem)}") from problem
     return [place / scenario.name for scenario in scenarios]
+
+
+def complete_directory(path: Path) -> Path:
+    """A path with a part that ends with `...` (`v0.1-.../Scenario-3`), as documents of the data set abbreviate it.
+
+    The part stands for the only directory that begins so; InputError names them where there are several or none.
+    """
+    if path.exists():
+        return path
+    completed = Path(path.anchor)
+    for part in path.parts[1:] if path.anchor else path.parts:
+        completed /= part
+        if part.endswith("...") and not completed.exists():
+            found = sorted(each for each in completed.parent.glob(f"{part.removesuffix('...')}*/"))
+            if len(found) != 1:
+                names = ", ".join(each.name for each in found) or "none (`srearena snapshot examples` makes one)"
+                raise InputError(f"{completed} must stand for one directory, and there are: {names}")
+            completed = found[0]
+    return completed

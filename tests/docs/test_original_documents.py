@@ -18,8 +18,9 @@ import yaml
 from sre_tools.errors import ToolError
 from sre_tools.offline_incident_analysis import all_tools
 from sre_tools.shell import run as sre_tools_command
+from srearena.errors import InputError
 from srearena.snapshots import find_snapshots
-from srearena.snapshots.examples import unpack
+from srearena.snapshots.examples import complete_directory, unpack
 
 ROOT = Path(__file__).parents[2]
 TABLE: dict[str, list[dict[str, Any]]] = yaml.safe_load((Path(__file__).parent / "original_documents.yaml").read_text())
@@ -77,7 +78,8 @@ def test_what_the_documents_name_is_there(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize("row", [row for row in ROWS if {"run", "options"} & {*row.values[0]}])  # type: ignore[arg-type]
 def test_the_commands_run_as_written(row: dict[str, Any], tmp_path: Path, scenario: Path) -> None:
     words = row.get("run") or row["options"]["command"]
-    done = run(words, tmp_path, work=str(tmp_path), scenario=str(scenario))
+    abbreviated = scenario.parents[1] / "v0.1-..." / scenario.name
+    done = run(words, tmp_path, work=str(tmp_path), scenario=str(scenario), abbreviated=str(abbreviated))
     assert done.returncode == 0, f"{row['line']}: {done.stderr}"
     for option in row.get("options", {}).get("names", ()):
         assert option in done.stdout
@@ -88,6 +90,18 @@ def test_the_recordings_are_where_the_document_has_them(scenario: Path) -> None:
     assert root.name == "ITBench-Snapshots"
     assert [path.relative_to(root).parts[:2] for path in find_snapshots(root)] == [("snapshots", "sre")] * 6
     assert all((path / "ground_truth.yaml").is_file() for path in find_snapshots(root))
+
+
+def test_an_abbreviated_directory_stands_for_the_only_one(scenario: Path, tmp_path: Path) -> None:
+    root = scenario.parents[1]
+    assert complete_directory(root / "v0.1-..." / scenario.name) == scenario
+    assert complete_directory(root / "v0.1-...") == scenario.parent
+    for name in ("v0.1-a", "v0.1-b"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(InputError, match=r"v0\.1-a, v0\.1-b"):
+        complete_directory(tmp_path / "v0.1-...")
+    with pytest.raises(InputError, match=r"none .*srearena snapshot examples"):
+        complete_directory(tmp_path / "v0.3-..." / "Scenario-1")
 
 
 def test_arguments_before_the_tools_name_are_explained() -> None:

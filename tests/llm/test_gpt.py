@@ -45,6 +45,7 @@ def test_a_problem_is_solved_with_a_transcript_to_read(tmp_path: Path) -> None:
 
 def test_what_is_missing_is_one_line(tmp_path: Path) -> None:
     for words, output in (
+        ((), "OPENAI_API_KEY"),  # the GPT-4 baseline, unless a model is named
         (("--model", "gpt-4.1"), "OPENAI_API_KEY"),
         (("--model", "local/mine", "--budget-usd", "1"), "needs prices"),
         (("--model", "local/mine", "--agent-option", "red"), "KEY=VALUE"),
