@@ -67,6 +67,8 @@ class StoreTally:
         """How many statements of each call run at once: the calls of the last moments that have not yet ended."""
         self._most = np.zeros(0)
         self._unreported_seconds = 0.0
+        self._settled = True
+        """Whether nothing was counted since the servers were told: every exporter asks, all at the same instant."""
         self._fluid: FluidModel | None = None
         self._reported: dict[ServerKey, Counted] = {}
         """Stores that know of running statements."""
@@ -87,6 +89,7 @@ class StoreTally:
         self._running = np.array([running.get(call.key, 0.0) for call in self._calls])
         self._most = np.array([_most_at_once(call) for call in self._calls])
         self._fluid = fluid
+        self._settled = False
         for call in stored:
             for link in call.links:
                 store = _store(link.callee)
@@ -95,6 +98,7 @@ class StoreTally:
 
     def add(self, fluid: FluidModel, seconds: float) -> None:
         """Add the calls of an interval."""
+        self._settled = False
         if len(self._indexes):
             succeeded = 1 - fluid.call_fails[self._indexes]
             counts = fluid.call_rates[self._indexes] * succeeded * seconds
@@ -113,6 +117,7 @@ class StoreTally:
         """Add lookups of an interval at one store: each asks for `keys` keys, of which the store has a share."""
         total = self._total(cache.lookup, store)
         if total is not None:
+            self._settled = False
             total.calls += lookups
             total.hits += lookups * cache.keys * warm_share
             total.misses += lookups * cache.keys * (1 - warm_share)
@@ -124,6 +129,9 @@ class StoreTally:
 
     def settle(self) -> None:
         """Tell the servers what has been counted since the last time."""
+        if self._settled:
+            return
+        self._settled = True
         self._unreported_seconds = 0.0
         self._report_statements()
         for call, count in zip(self._calls, self._counts, strict=True):
