@@ -5,6 +5,7 @@ The process of the caller is never forked, so it may have threads, event loops a
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -12,11 +13,14 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import time as wall_now  # noqa: TID251 - an episode without a start begins now
 from typing import Any
 
 from srearena.closeable import Closeable
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError, BadSubmission
+from srearena.conductor.results.store import folder_of
+from srearena.conductor.worlds.journal import FILE, Journal
 from srearena.conductor.worlds.messages import Hangup, MessageSocket
 from srearena.conductor.worlds.quiescence import SINGLE_THREADED, fork_is_safe
 from srearena.interpreters import python_module
@@ -42,11 +46,14 @@ class Step:
 class EpisodeProcess(Closeable):
     """One episode in its own process. Requests from several threads are answered one after the other."""
 
-    def __init__(self, connection: MessageSocket, family: _Family, task: Mapping[str, Any]) -> None:
+    def __init__(
+        self, connection: MessageSocket, family: _Family, task: Mapping[str, Any], journal: Journal | None
+    ) -> None:
         self._connection = connection
         self._family = family
         self._lock = threading.Lock()
         self._task = task
+        self._journal = journal
         self._closed = False
         family.join()
 
@@ -74,10 +81,12 @@ class EpisodeProcess(Closeable):
 
     def act(self, action: str) -> Step:
         """Perform one action, given as text: `kubectl("get pods")`."""
+        self._note("act", action=action)
         return Step(**self._ask("act", action=action))
 
     def submit(self, solution: Any, stage: str | int | None = None) -> Step:
         """Answer the open stage; BadSubmission where the answer is malformed."""
+        self._note("submit", solution=solution, stage=stage)
         return Step(**self._ask("submit", solution=solution, stage=stage))
 
     def connect(self) -> dict[str, str]:
@@ -86,10 +95,24 @@ class EpisodeProcess(Closeable):
 
     # What the harness gets
 
+    @property
+    def journal(self) -> Journal:
+        """How this episode came to be what it is, for `load`; ArenaError where its clock runs with real time."""
+        if self._journal is None:
+            raise ArenaError("an episode in real time has no journal: prepare it with speed 0")
+        return self._journal
+
+    def _note(self, do: str, **content: Any) -> None:
+        if self._journal is not None:
+            self._journal = self._journal.then(do, **content)
+
     def grade(self, *, agent: str = "agent", results: Path | None = None, trial: int = 0) -> dict[str, Any]:
         """Grade the episode and return the result document, which names the answer. `results` is a run's folder."""
         folder = str(results) if results is not None else ""
-        return dict(self._ask("grade", agent=agent, results=folder, trial=trial))
+        document = dict(self._ask("grade", agent=agent, results=folder, trial=trial))
+        if results is not None and self._journal is not None:
+            self._journal.write(folder_of(results, document["problem"], trial) / FILE)
+        return document
 
     def fork(self, count: int = 1, seeds: Sequence[int] | None = None) -> list[EpisodeProcess]:
         """Copy the episode as it is now: world, time, open stage and all. Copies and original are independent.
@@ -119,7 +142,10 @@ class EpisodeProcess(Closeable):
             except BaseException:
                 here.close()
                 raise
-        return EpisodeProcess(MessageSocket(here), self._family, self._task)
+        copy = EpisodeProcess(MessageSocket(here), self._family, self._task, self._journal)
+        if seed is not None:
+            copy._note("reseed", seed=seed)
+        return copy
 
     def _ask(self, do: str, *, descriptors: Sequence[int] = (), **content: Any) -> Any:
         with self._lock:
@@ -187,10 +213,32 @@ def prepare(problem: str, spec: EpisodeSpec | None = None, *, speed: float = 0.0
             env={**os.environ, **SINGLE_THREADED},
             start_new_session=True,
         )
-    episode = EpisodeProcess(MessageSocket(here), _Family(process), {})
+    start = wall_now() if spec.start is None and not speed else spec.start
+    spec = replace(spec, config=spec.backend, speed=speed, start=start)
+    journal = Journal(problem, spec) if not speed else None
+    episode = EpisodeProcess(MessageSocket(here), _Family(process), {}, journal)
     try:
-        document = replace(spec, config=spec.backend, speed=speed).as_document()
-        episode._task = episode._ask("prepare", problem=problem, spec=document)
+        episode._task = episode._ask("prepare", problem=problem, spec=spec.as_document())
+    except BaseException:
+        episode.close()
+        raise
+    return episode
+
+
+def load(journal: Journal, step: int | None = None) -> EpisodeProcess:
+    """Make the world of a journal again, up to one of its actions or to its end; see `EpisodeProcess.journal`."""
+    episode = prepare(journal.problem, journal.spec)
+    try:
+        for request in journal.up_to(step).requests:
+            match request["do"]:
+                case "act":
+                    episode.act(request["action"])
+                case "submit":
+                    with contextlib.suppress(BadSubmission):  # refused as it was the first time
+                        episode.submit(request["solution"], request["stage"])
+                case "reseed":
+                    with episode:
+                        (episode,) = episode.fork(seeds=[request["seed"]])
     except BaseException:
         episode.close()
         raise
