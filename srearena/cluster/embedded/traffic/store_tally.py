@@ -68,7 +68,7 @@ class StoreTally:
         self._most = np.zeros(0)
         self._unreported_seconds = 0.0
         self._settled = True
-        """Whether nothing was counted since the servers were told: every exporter asks, all at the same instant."""
+        """Whether nothing was counted since the last report: every exporter asks for one, all at the same instant."""
         self._fluid: FluidModel | None = None
         self._reported: dict[ServerKey, Counted] = {}
         """Stores that know of running statements."""
