@@ -11,7 +11,7 @@ import pytest
 
 from srearena.service.apps.registry import find_application
 from srearena.service.kubernetes import Reply
-from tests.apps.deployed import Deployed, deployed
+from tests.apps.deployed import Deployed, deployed, empty_cluster
 
 SHOP = "astronomy-shop"
 HOTEL = "hotel-reservation"
@@ -59,6 +59,36 @@ def series(text: str, name: str) -> dict[str, float]:
 def search(running: Deployed, path: str, body: Any = None, method: str = "POST") -> Any:
     reply = ask(running, "opensearch", 9200, path, method=method, body=json.dumps(body).encode(), headers=JSON)
     return json.loads(reply.text) | {"_http": reply.status}
+
+
+# Exporters that users deploy
+
+
+def test_exporters_in_the_cluster_expose_what_prometheus_scraped() -> None:
+    with empty_cluster(nodes=1) as running:
+        for name, image in (
+            ("node-exporter", "prom/node-exporter:v1.8.2"),
+            ("state", "registry.k8s.io/kube-state-metrics/kube-state-metrics:v2.16.0"),
+        ):
+            spec = {"containers": [{"name": "main", "image": image}], "hostNetwork": name == "node-exporter"}
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+            running.api.create(pod)
+        running.wait(60)
+        node = running.api.request_pod("node-exporter", 9100, "/metrics", "default").text
+        lines = (line.rpartition(" ") for line in node.splitlines() if not line.startswith("#"))
+        metrics = {name: float(value) for name, _, value in lines}
+        endpoints = running.cluster.telemetry
+        place = running.api.get("pods", "node-exporter", "default")["spec"]["nodeName"]
+        found = httpx.get(
+            f"{endpoints.prometheus}/api/v1/query",
+            params={"query": f'node_boot_time_seconds{{instance="{place}"}}'},
+            headers={"authorization": f"Bearer {endpoints.token}"},
+        ).json()["data"]["result"]
+        assert metrics["node_boot_time_seconds"] == float(found[0]["value"][1])
+        state = running.api.request_pod("state", 8080, "/metrics", "default").text
+        assert "kube_pod_info{" in state and 'pod="node-exporter"' in state and "job=" not in state.partition("\n")[0]
+        assert running.api.request_pod("state", 8080, "/healthz", "default").text == "OK"
+        assert running.api.request_pod("node-exporter", 9100, "/nothing", "default").status == 404
 
 
 # Jaeger 1, in Hotel Reservation

@@ -46,3 +46,16 @@ def test_traceroute_and_mtr_reach_the_pod_itself(machine: Machine) -> None:
     assert printed[0] == f"traceroute to {own} ({own}), 30 hops max, 46 byte packets"
     assert printed[1].startswith(f" 1  {own} ({own})  ")
     assert " 0.0%     3" in machine.run(container, ["mtr", "-r", "-c", "3", own]).out
+
+
+def test_ping_waits_its_interval_and_computes_its_deviation(machine: Machine) -> None:
+    container = machine.container("jessie-dnsutils", args=["sleep", "1000"])
+    machine.clock.advance(1)
+    began = machine.clock.now
+    printed = machine.run(container, ["ping", "-c", "4", "-i", "0.5", container.namespace.address]).out
+    assert machine.clock.now - began >= 1.5
+    times = [float(line.rpartition("time=")[2].split()[0]) for line in printed.splitlines() if "icmp_seq" in line]
+    minimum, mean, maximum, deviation = map(float, printed.splitlines()[-1].split()[3].split("/"))
+    assert (len(times), minimum, maximum) == (4, min(times), max(times))
+    mean_square = sum((time - mean) ** 2 for time in times) / len(times)
+    assert abs(deviation - mean_square**0.5) <= 0.001

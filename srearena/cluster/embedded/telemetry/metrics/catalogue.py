@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,13 +93,20 @@ def target_metadata(store: MetricStore, params: Params, targets: Iterable[Target
 
 def own_metrics(store: MetricStore, now: int) -> bytes:
     """Return the server's own metrics in the text format, as its target exposes them."""
+    return target_page(store, now, {"job": "prometheus"}, ("job", "instance"))
+
+
+def target_page(store: MetricStore, now: int, target: Mapping[str, str], target_labels: Collection[str]) -> bytes:
+    """Return the metrics of a target as it exposed them at the last scrape, without the labels of the target."""
     families: dict[str, list[str]] = {}
-    for frame in store.frames([Matcher("job", "=", "prometheus")], now - LOOKBACK, now):
+    hidden = {NAME, *target_labels}
+    matchers = [Matcher(name, "=", value) for name, value in target.items()]
+    for frame in store.frames(matchers, now - LOOKBACK, now):
         for labels, value in zip(frame.series, frame.values[:, -1:], strict=True):
             name = value_of(labels, NAME)
             if name.startswith(_ABOUT_SCRAPES) or missing(value)[0]:
                 continue
-            inner = ",".join(f"{key}={quoted(text)}" for key, text in labels if key not in (NAME, "job", "instance"))
+            inner = ",".join(f"{key}={quoted(text)}" for key, text in labels if key not in hidden)
             families.setdefault(name, []).append(f"{name}{{{inner}}} " if inner else f"{name} ")
             families[name][-1] += json_float(float(value[0]))
     lines: list[str] = []

@@ -6,6 +6,7 @@ from srearena.cluster.embedded.programs.registry import Programs
 from srearena.cluster.embedded.telemetry.observability.collector import Jaeger2, OpenTelemetryCollector
 from srearena.cluster.embedded.telemetry.observability.grafana import Grafana
 from srearena.cluster.embedded.telemetry.observability.jaeger import JaegerAllInOne
+from srearena.cluster.embedded.telemetry.observability.metric_exporters import KubeStateMetrics, NodeExporter
 from srearena.cluster.embedded.telemetry.observability.opensearch import OpenSearch
 from srearena.cluster.embedded.telemetry.observability.telemetry_program import TelemetryProgram
 from srearena.cluster.embedded.telemetry.pipeline import Telemetry
@@ -15,6 +16,8 @@ _IMAGES: dict[type[TelemetryProgram], tuple[str, ...]] = {
     JaegerAllInOne: ("jaegertracing/all-in-one",),
     Jaeger2: ("jaegertracing/jaeger",),
     OpenTelemetryCollector: ("otel/opentelemetry-collector-contrib",),
+    NodeExporter: ("prom/node-exporter", "prometheus/node-exporter"),
+    KubeStateMetrics: ("kube-state-metrics/kube-state-metrics", "kube-state-metrics"),
     OpenSearch: ("opensearchproject/opensearch",),
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.machine.networking.sockets import Listener
 from srearena.cluster.embedded.machine.processes.process import Process
@@ -244,6 +246,7 @@ async def ping(process: Process, args: list[str]) -> int:
     if times:
         mean = sum(times) / len(times)
         name = "round-trip min/avg/max" if busybox else "rtt min/avg/max/mdev"
-        tail = "" if busybox else "/0.010"
+        spread = math.sqrt(max(sum(time * time for time in times) / len(times) - mean * mean, 0.0))
+        tail = "" if busybox else f"/{spread:.3f}"
         await process.write(f"{name} = {min(times):.3f}/{mean:.3f}/{max(times):.3f}{tail} ms\n")
     return 0 if received else 1
