@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import threading
 import weakref
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,6 +34,8 @@ START = 1_767_225_600.0
 """2026-01-01T00:00:00Z: what an agent reads has timestamps, and must be the same in every run with a seed."""
 _TEMPLATES = 2
 """Prepared worlds that a pool keeps, the latest ones: each holds the memory of a cluster."""
+_SHARED_TEMPLATES = 8
+"""The same for a pool that several environments share, for as many seeds at once."""
 _TOOL_USE = (
     "Act by calling the tools you have. The tool `submit` answers the present question; its argument `solution` is the "
     "answer itself (a text, a list or an object)."
@@ -177,6 +179,31 @@ class IncidentPool(Closeable):
     def close(self) -> None:
         with self._lock:
             _close_all(self._templates)
+
+
+class SharedPools:
+    """Pools that several environments of this process use; the last one that leaves a pool closes it."""
+
+    def __init__(self) -> None:
+        self._pools: dict[tuple[tuple[str, ...] | None, int], IncidentPool] = {}
+        self._users: Counter[tuple[tuple[str, ...] | None, int]] = Counter()
+        self._lock = threading.Lock()
+
+    def join(self, stages: tuple[str, ...] | None, max_steps: int) -> IncidentPool:
+        """The pool of such episodes."""
+        key = (stages, max_steps)
+        with self._lock:
+            self._users[key] += 1
+            if key not in self._pools:
+                self._pools[key] = IncidentPool(framework_spec(stages, max_steps), _SHARED_TEMPLATES)
+            return self._pools[key]
+
+    def leave(self, stages: tuple[str, ...] | None, max_steps: int) -> None:
+        key = (stages, max_steps)
+        with self._lock:
+            self._users[key] -= 1
+            if not self._users[key]:
+                self._pools.pop(key).close()
 
 
 def _close_all(templates: OrderedDict[tuple[str, int], EpisodeProcess]) -> None:

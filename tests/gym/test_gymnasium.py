@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from srearena.conductor.worlds import fork_is_safe
+from srearena.conductor.worlds import fork_is_safe, prepare
 from tests.docs.test_documents import BLOCK, ROOT
 
 pytestmark = [
@@ -57,6 +57,32 @@ def test_structured_actions_limits_and_repeated_episodes() -> None:
         assert environment.step(submit)[1:4] == (1.0, True, False)
     finally:
         environment.close()
+
+
+def test_a_vector_environment_forks_one_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    import gymnasium
+
+    from srearena.frameworks import incidents
+    from srearena.gym import ENVIRONMENT
+
+    prepared: list[str] = []
+
+    def counted(problem: str, spec: Any) -> Any:
+        prepared.append(problem)
+        return prepare(problem, spec)
+
+    monkeypatch.setattr(incidents, "prepare", counted)
+    together = gymnasium.make_vec(
+        ENVIRONMENT, num_envs=2, vectorization_mode="sync", problem=PROBLEM, stages=("detection",), reward="dense"
+    )
+    try:
+        left, right = together.reset(seed=[1, 1])[0]
+        assert left == right
+        _, rewards, terminated, truncated, _ = together.step(('submit("Yes")', 'submit("No")'))
+        assert (list(rewards), list(terminated), list(truncated)) == ([1.0, 0.0], [True, True], [False, False])
+        assert prepared == [PROBLEM]
+    finally:
+        together.close()
 
 
 def test_the_example_of_the_documentation_works() -> None:
