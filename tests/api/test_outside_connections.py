@@ -119,6 +119,7 @@ def test_services_endpoints_and_proxies_stay_inside(cluster: Cluster, listener: 
             spec = {**service_api, "groupPriorityMinimum": 100, "versionPriority": 100}
             kind = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService"}
             api.create({**kind, "metadata": name, "spec": spec})
+        cluster.wait(40)
         with suppress(SreArenaError):
             api.raw("/apis/out.example.com/v1")
     assert not _connected(listener)

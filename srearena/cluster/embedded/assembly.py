@@ -15,8 +15,10 @@ from srearena.application_model import load_model
 from srearena.cluster.embedded import controllers
 from srearena.cluster.embedded.api.authorization import Attributes, Authorizer, Decision
 from srearena.cluster.embedded.bootstrap import objects
+from srearena.cluster.embedded.controllers.api_services import ApiServices
 from srearena.cluster.embedded.controllers.controller import Controller
 from srearena.cluster.embedded.controllers.horizontal_autoscaler import HorizontalAutoscaler
+from srearena.cluster.embedded.extension_servers import ExtensionServers
 from srearena.cluster.embedded.kubelet.nodes import Nodes
 from srearena.cluster.embedded.machine.machine import NodeSpec
 from srearena.cluster.embedded.network.network import Network
@@ -52,6 +54,7 @@ class Assembly:
     controllers: dict[str, Controller]
     telemetry: Telemetry
     traffic: Traffic
+    extensions: ExtensionServers
 
 
 def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
@@ -96,11 +99,15 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     here = network.fabric.hosts.nodes[CONTROL_PLANE]
     webhooks.caller = WebhookCalls(world.clock, world.store, network.client_of(here))
     world.registry.conversion_calls.caller = webhooks.caller
+    extensions = ExtensionServers(world.clock, world.store, network.client_of(here), root_certificate.encode())
+    api_services = running[ApiServices.name]
+    assert isinstance(api_services, ApiServices)
+    api_services.discovery = extensions
     world.clock.advance(_SYSTEM_AFTER)
     objects.create_api_service(world, nodes.address_of(CONTROL_PLANE))
     objects.create_system(world)
     world.clock.run_until(handed_over_at)
-    return Assembly(world, network, nodes, scheduler, running, telemetry, traffic)
+    return Assembly(world, network, nodes, scheduler, running, telemetry, traffic, extensions)
 
 
 def _attributes_of(check: Check) -> Attributes:

@@ -50,6 +50,7 @@ class Host:
         world = self.assembly.world
         self.pacer = Pacer(world.clock, 0.0 if options.behind else options.speed)
         self.server = ApiServer(world, credentials, options.port, self.assembly.nodes.agent)
+        self.server.backend.extensions = self.assembly.extensions
         self.server.before_request = self.pacer.catch_up
         apis = query_apis(self.assembly.telemetry, options.prometheus)
         self.telemetry = TelemetryServer(apis, self._telemetry_token(), HttpConnection)

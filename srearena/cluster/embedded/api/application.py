@@ -16,6 +16,7 @@ from uuid import UUID
 import orjson
 
 from srearena.cluster.embedded.api import (
+    aggregation,
     components,
     connecting,
     evictions,
@@ -196,7 +197,10 @@ class Application:
         self._before_request()
         request.user = self._user(request)
         self._authorize(request.user, request.info)
-        if request.info.is_resource:
+        if aggregation.passes_on(self._backend, request):
+            self._check_available(request.info.group, request.info.version)
+            await aggregation.pass_on(self._backend, request)
+        elif request.info.is_resource:
             row, handler = self._route(request)
             if request.info.subresource in connecting.SUBRESOURCES:
                 await connecting.admit(self._backend, request)
@@ -227,8 +231,7 @@ class Application:
 
     def _route(self, request: Request) -> tuple[Resource, Handler]:
         info = request.info
-        if (info.group, info.version) in self._backend.registry.resources.unavailable:
-            raise ServerAway
+        self._check_available(info.group, info.version)
         row = self._backend.registry.resources.find(info.group, info.version, info.resource)
         if row is None or (info.namespace and not row.namespaced and info.resource != "namespaces"):
             raise NoSuchPath
@@ -245,6 +248,10 @@ class Application:
             raise ApiError(why, code=405, reason="MethodNotAllowed", details={"group": row.group, "kind": row.plural})
         handlers = COMPUTED.get((row.group, "*")) or COMPUTED.get((row.group, row.plural)) or GENERIC
         return row, handlers[info.verb]
+
+    def _check_available(self, group: str, version: str) -> None:
+        if (group, version) in self._backend.registry.resources.unavailable:
+            raise ServerAway
 
     def _is_going(self, row: Resource) -> bool:
         """Whether the definition of a custom resource is being deleted."""
@@ -284,8 +291,7 @@ class Application:
                 found = discovery.group(group)
                 await self._reply(request, orjson.dumps(found) if found else None)
             case ["apis", group, version] if group:
-                if (group, version) in self._backend.registry.resources.unavailable:
-                    raise ServerAway
+                self._check_available(group, version)
                 await self._reply(request, discovery.resources(group, version))
             case ["openapi", "v2"]:
                 await self._open_api_2(request)

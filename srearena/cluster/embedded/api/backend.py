@@ -10,6 +10,7 @@ from srearena.cluster.embedded.api.discovery import Discovery
 from srearena.cluster.embedded.api.node_agent import NodeAgent
 from srearena.cluster.embedded.api.openapi import OpenApi
 from srearena.cluster.embedded.api.watching import Feeds
+from srearena.cluster.embedded.extension_servers import ExtensionServers
 from srearena.cluster.embedded.registry.registry import Registry
 from srearena.cluster.embedded.registry.tokens import TokenIssuer
 from srearena.cluster.embedded.store import Store
@@ -27,6 +28,8 @@ class Backend:
     feeds: Feeds
     agent: NodeAgent | None = None
     """The nodes; without any, nothing that needs a kubelet can be reached."""
+    extensions: ExtensionServers | None = None
+    """The way to the servers of aggregated APIs; without it their APIs are unavailable."""
 
     @property
     def registry(self) -> Registry:

@@ -58,6 +58,9 @@ class OpenApi:
         paths = {}
         for group, versions in self._table.groups().items():
             for version in versions:
+                served = self._table.aggregated.get((group, version))
+                if served is not None and not served.open_api:
+                    continue
                 path = f"apis/{group}/{version}" if group else f"api/{version}"
                 fingerprint = self.fingerprint(group, version)
                 paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={fingerprint}"}
@@ -68,10 +71,15 @@ class OpenApi:
         rows = self._table.rows(group, version)
         parts: list[Any] = [schemas.VERSION, group, version, [row.plural for row in rows]]
         parts += [custom.version_of(self._store, row) for row in rows if row.custom]
+        served = self._table.aggregated.get((group, version))
+        parts += [hashlib.sha512(served.open_api).hexdigest()] if served is not None else []
         return hashlib.sha512(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest().upper()
 
     def document(self, group: str, version: str) -> bytes | None:
         """The document of one group version; None where it is not served."""
+        served = self._table.aggregated.get((group, version))
+        if served is not None:
+            return served.open_api or None
         rows = self._table.rows(group, version)
         if not rows:
             return None
@@ -89,11 +97,13 @@ class OpenApi:
         return found
 
     def version_2(self) -> bytes:
-        """`/openapi/v2`: everything at once, in the older dialect."""
+        """`/openapi/v2`: everything at once, in the older dialect; without what extension API servers serve."""
         paths: Obj = {}
         definitions: Obj = {}
         for group, versions in self._table.groups().items():
             for version in versions:
+                if (group, version) in self._table.aggregated:
+                    continue
                 document = orjson.loads(self.document(group, version) or b"{}")
                 paths |= {path: _old_path_item(item) for path, item in document["paths"].items()}
                 schemas_here = document["components"]["schemas"].items()

@@ -7,12 +7,11 @@ not answer is a 503 in the words of the real proxy.
 from __future__ import annotations
 
 import re
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from srearena.cluster.embedded.api.pod_containers import KUBELET_PORT, node_address
 from srearena.cluster.embedded.api.requests import Request
-from srearena.cluster.embedded.api.waiting import IN_WORLD, happened
+from srearena.cluster.embedded.api.waiting import completed
 from srearena.cluster.embedded.machine.networking.http_message import HttpRequest
 from srearena.cluster.embedded.machine.networking.reachability import HttpResult, Outcome
 from srearena.cluster.embedded.objects import Obj, dig, labels_of
@@ -23,7 +22,9 @@ if TYPE_CHECKING:
     from srearena.cluster.embedded.api.backend import Backend
 
 _CALLER: Final = "10.96.0.1"
-_DROPPED: Final = frozenset({"authorization", "host", "connection", "content-length", "transfer-encoding", "upgrade"})
+HOP_HEADERS: Final = frozenset(
+    {"authorization", "host", "connection", "content-length", "transfer-encoding", "upgrade"}
+)
 _SLICES: Final = "endpointslices.discovery.k8s.io"
 _FAILURES: Final = {
     Outcome.REFUSED: "dial tcp {address}: connect: connection refused",
@@ -130,16 +131,17 @@ async def _call(backend: Backend, request: Request, pod: Obj, port: int, *, tls:
         return
     target = "/" + "/".join(request.info.parts[3:]) + (f"?{query}" if query else "")
     body = await request.body()
-    headers = {key: value for key, value in request.headers.items() if key not in _DROPPED}
+    headers = {key: value for key, value in request.headers.items() if key not in HOP_HEADERS}
     forwarded = HttpRequest(request.method, target, headers, body, _CALLER, tls)
     result = HttpResult(Outcome.REFUSED)
     if listener is not None:
-        result = await _awaited(backend, listener.answer_http(forwarded, (_CALLER, 40000), (address, port)))
+        exchange = listener.answer_http(forwarded, (_CALLER, 40000), (address, port))
+        result = await completed(backend.world.clock, exchange) or HttpResult(Outcome.RESET)
     if result.response is None:
         why = _FAILURES.get(result.outcome, str(result.outcome)).format(address=f"{address}:{port}")
         raise ServiceUnavailable(f"error trying to reach service: {why}")
     answer = result.response
-    kept = [(k.lower(), v) for k, v in answer.headers.items() if k.lower() not in (*_DROPPED, "content-type")]
+    kept = [(k.lower(), v) for k, v in answer.headers.items() if k.lower() not in (*HOP_HEADERS, "content-type")]
     content_type = answer.header("content-type") or "text/plain; charset=utf-8"
     page = content_type.startswith("text/html")
     text = with_prefixed_links(answer.body, request.path.partition("/proxy/")[0] + "/proxy") if page else answer.body
@@ -160,18 +162,3 @@ def with_prefixed_links(page: bytes, prefix: str) -> bytes:
         return link[0] if link[2].startswith(start) else link[1] + start + link[2]
 
     return _LINK.sub(replaced, page)
-
-
-async def _awaited(backend: Backend, work: Coroutine[Any, Any, HttpResult]) -> HttpResult:
-    """Let work of the simulated world run to its end; if the client leaves, so does the work."""
-    clock = backend.world.clock
-    task = clock.spawn(work)
-    if not IN_WORLD.get():
-        clock.want(task.cancel)
-        task.done.then(lambda: clock.served(task.cancel))
-    try:
-        await happened(task.done)
-    finally:
-        clock.served(task.cancel)
-        task.cancel()
-    return task.done.value or HttpResult(Outcome.RESET)

@@ -7,9 +7,9 @@ clock (see `in_cluster`), and `IN_WORLD` tells a handler which of the two it is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from srearena.cluster.embedded.clock import Clock, Signal
 from srearena.cluster.embedded.registry.admission.chain import AdmissionPending
@@ -86,6 +86,23 @@ async def answered(signal: Signal[T]) -> None:
         await happened(signal)
     finally:
         clock.served(give_up)
+
+
+async def completed(clock: Clock, work: Coroutine[Any, Any, T], *, fast_forward: bool = True) -> T | None:
+    """Run work of the simulated world to its end; if the client leaves, so does the work. None where it was ended.
+
+    With fast-forwarding on, time jumps to the end of the work, except without `fast_forward`.
+    """
+    task = clock.spawn(work)
+    if fast_forward and not IN_WORLD.get():
+        clock.want(task.cancel)
+        task.done.then(lambda: clock.served(task.cancel))
+    try:
+        await happened(task.done)
+    finally:
+        clock.served(task.cancel)
+        task.cancel()
+    return task.done.value
 
 
 async def settled(attempt: Callable[[], T]) -> T:

@@ -392,6 +392,17 @@ METRICS: tuple[Resource, ...] = tuple(
 )
 """What metrics-server adds: computed on reading, never stored. It names no singular."""
 
+
+@dataclass(slots=True, frozen=True)
+class AggregatedVersion:
+    """A group and version that an extension API server serves, as its discovery documents described it last."""
+
+    rows: tuple[Resource, ...] = ()
+    resource_list: bytes = b""
+    open_api: bytes = b""
+    """Its OpenAPI document (version 3); empty where the server has none."""
+
+
 # The order in which a v1.34 server lists its groups, which decides what a short name such as `events` means.
 GROUP_ORDER: tuple[str, ...] = (
     "",
@@ -426,6 +437,8 @@ class ResourceTable:
     serial: int = 0
     unavailable: set[tuple[str, str]] = field(default_factory=set)
     """Groups and versions of unavailable aggregated servers."""
+    aggregated: dict[tuple[str, str], AggregatedVersion] = field(default_factory=dict)
+    """Groups and versions whose requests go to an extension API server. Their objects are not in the store."""
     _by_path: dict[tuple[str, str, str], Resource] = field(default_factory=dict)
     _by_kind: dict[tuple[str, str, str], Resource] = field(default_factory=dict)
     _preferred: dict[str, Resource | None] = field(default_factory=dict)
@@ -454,6 +467,15 @@ class ResourceTable:
             (self.unavailable.discard if available else self.unavailable.add)((group, version))
             self.serial += 1
 
+    def set_aggregated(self, group: str, version: str, served: AggregatedVersion | None) -> None:
+        """What an extension API server serves of a group and version; None where it serves it no more."""
+        if self.aggregated.get((group, version)) != served:
+            if served is None:
+                del self.aggregated[group, version]
+            else:
+                self.aggregated[group, version] = served
+            self.serial += 1
+
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         return self._by_path.get((group, version, plural))
 
@@ -475,10 +497,17 @@ class ResourceTable:
             versions = found.setdefault(row.group, [])
             if row.version not in versions:
                 versions.append(row.version)
+        for group, version in self.aggregated:
+            versions = found.setdefault(group, [])
+            if version not in versions:
+                versions.append(version)
         known = [group for group in GROUP_ORDER if group in found]
         return {group: found[group] for group in (*known, *sorted(set(found) - set(known)))}
 
     def rows(self, group: str, version: str) -> list[Resource]:
+        served = self.aggregated.get((group, version))
+        if served is not None:
+            return sorted(served.rows, key=lambda row: row.plural)
         return sorted(
             (row for row in self._by_path.values() if row.group == group and row.version == version),
             key=lambda row: row.plural,

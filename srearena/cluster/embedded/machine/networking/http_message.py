@@ -41,6 +41,8 @@ class HttpRequest:
     """The server name (SNI) of a TLS client; a server may have a certificate for each name."""
     accepts: Callable[[TlsIdentity], bool] | None = None
     """The TLS client's verification of the server; without it every server is accepted."""
+    client: TlsIdentity | None = None
+    """The certificate that the TLS client presents."""
 
     @property
     def path(self) -> str:

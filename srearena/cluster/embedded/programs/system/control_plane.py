@@ -1,4 +1,4 @@
-"""The control plane's own programs: etcd, API server, controller manager and scheduler.
+"""The control plane's own programs: API server, controller manager and scheduler; etcd is in a module of its own.
 
 They do what can be seen of them from a node: they listen, answer health checks and log. Their real work is done by the
 simulator's own components, which also say what is logged about it (`component_logs`).
@@ -137,22 +137,3 @@ class SchedulerProgram(ControlPlaneProgram):
         "leaderelection.go:257] attempting to acquire leader lease kube-system/kube-scheduler...",
         "leaderelection.go:271] successfully acquired lease kube-system/kube-scheduler",
     )
-
-
-@program("etcd")
-class EtcdProgram(ControlPlaneProgram):
-    entrypoint = ("etcd",)
-    binaries = ("/usr/local/bin/etcd",)
-    port = 2381
-    tls = False
-    idle_cpu = 0.03
-    idle_memory = 48 * 1024**2
-    greeting = (
-        '"caller":"embed/etcd.go:140","msg":"configuring peer listeners"}',
-        '"caller":"etcdserver/server.go:2170","msg":"published local member to cluster through raft"}',
-        '"caller":"embed/serve.go:124","msg":"ready to serve client requests"}',
-    )
-
-    def stamp(self, now: float, severity: str = "I") -> str:
-        moment = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        return f'{{"level":"info","ts":"{moment}",'
