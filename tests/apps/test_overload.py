@@ -1,4 +1,4 @@
-"""What holds under any load: calls are conserved on every edge, and metrics and traces tell the same story."""
+"""What holds under any load: calls are conserved on every edge; metrics, traces and logs tell the same story."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from srearena.cluster.embedded.traffic.load import Driver
 from srearena.cluster.embedded.traffic.spans import Span
 from srearena.service.apps import find_application
 from tests.apps.deployed import deployed
+from tests.apps.log_signals import assert_addresses_exist, assert_log_lines_agree
 from tests.apps.signals import CallLedger, Signal, metrics_between, read_metrics, server_span, traced, waiting
 
 APPLICATIONS = (
@@ -154,6 +155,8 @@ def assert_signals_agree(loaded: Loaded, seconds: float) -> dict[SpanKey, Signal
     found = traced(spans, lambda span: str(dict(span.resource.attributes)["k8s.namespace.name"]))
     for key, sample in found.items():
         assert_one_agrees(key, metrics[key], sample)
+    assert_log_lines_agree(loaded.traffic, metrics, moment, seconds)
+    assert_addresses_exist(loaded.traffic, moment)
     return metrics
 
 

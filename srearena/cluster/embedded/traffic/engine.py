@@ -26,6 +26,7 @@ from srearena.cluster.embedded.traffic.graph import Call, Graph, Node
 from srearena.cluster.embedded.traffic.graph_builder import GraphBuilder
 from srearena.cluster.embedded.traffic.load import Consumer, Driver, jittered
 from srearena.cluster.embedded.traffic.load_samples import LoadSamples
+from srearena.cluster.embedded.traffic.log_volume import LogVolume
 from srearena.cluster.embedded.traffic.network_volume import interface_volumes
 from srearena.cluster.embedded.traffic.requests_with_data import RequestsWithData
 from srearena.cluster.embedded.traffic.routing import find_operation, keeps_route
@@ -76,6 +77,7 @@ class Traffic:
             network, self.clock, world.randomness.stream("application data"), self.instances
         )
         self.load_samples = LoadSamples(world.randomness.stream("load samples"), self.requests_with_data.sample)
+        self.log_volume = LogVolume(self.clock, world.randomness.stream("log lines"))
         self.reseed()
         self._ticking = False
         self._pending_seconds = 0.0
@@ -166,6 +168,7 @@ class Traffic:
         # Consumers poll at every tick.
         self._steady = fluid.is_steady and not self.consumers
         self.counters.count(fluid, self._rows, seconds)
+        self.log_volume.observe(fluid)
         self.store_tally.add(fluid, seconds)
         for driver in self.drivers.values():
             driver.record(fluid, seconds)
@@ -220,6 +223,7 @@ class Traffic:
         self.fluid = FluidModel(graph, self._saved_state)
         self._rows = self.counters.rows_of(self.fluid)
         self.store_tally.follow(self.fluid)
+        self.log_volume.follow(self.fluid)
         self.load_samples.follow(self._roots, self.clock.now)
         self._built_for = (self.network.epoch, self._version)
         self._built_at = self.clock.now
@@ -334,6 +338,7 @@ class Traffic:
         busy, leaked_bytes = 0.0, 0.0
         for node in nodes:
             done = float(fluid.completed[node.index])
+            server.served += done * seconds
             if node.operation is not None:
                 allocated += done * node.operation.allocates
                 request_memory = max(request_memory, float(node.operation.memory))
@@ -431,13 +436,17 @@ class Traffic:
         by_source: dict[Server, list[tuple[Node, float]]] = {}
         for node, rate in busy:
             by_source.setdefault(node.server, []).append((node, rate))
-        for offers in by_source.values():
-            total = sum(rate for _, rate in offers)
+        totals = {source: sum(rate for _, rate in offers) for source, offers in by_source.items()}
+        for source, offers in by_source.items():
+            total = totals[source]
             if total < WALKS_PER_SECOND and self._random.random() >= total * TICK:
                 continue
             node = self._random.choices([node for node, _ in offers], [rate for _, rate in offers])[0]
             walker.walk(node, self.clock.now + self._random.random() * TICK)
             self._record_walk(walker, traced=True)
+            if total > WALKS_PER_SECOND:
+                self.log_volume.count(walker.lines)
+        self.log_volume.tick(fluid, totals, WALKS_PER_SECOND, TICK)
 
     def _record_walk(self, walker: Walker, *, traced: bool) -> None:
         """Write log lines when their time comes, and report spans within a second after they have ended."""

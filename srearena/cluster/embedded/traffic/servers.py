@@ -139,6 +139,7 @@ class Instance(Server):
         "loaded",
         "program",
         "ready",
+        "served",
         "settings",
         "unsent",
     )
@@ -158,6 +159,8 @@ class Instance(Server):
         self.crashed = False
         self.in_flight = 0.0
         """Requests in progress in the last interval."""
+        self.served = 0.0
+        """Requests served since it started."""
         self.allocated = 0.0
         """Bytes allocated since it started."""
         self.collections = 0.0
@@ -177,7 +180,7 @@ class Instance(Server):
         return self.program.runtime
 
     def fill(self, text: str, **words: object) -> str:
-        """Fill settings, words and the time, as the program formats it, into a log line or message."""
+        """Fill settings, words, the pod's name and the time, as the program formats it, into a line or message."""
         filled = self.settings.fill(text)
         if "{" not in filled:
             return filled
@@ -185,7 +188,7 @@ class Instance(Server):
             filled = filled.replace(f"{{{name}}}", str(value))
         if "{time}" in filled:
             filled = filled.replace("{time}", self.timestamp())
-        return filled
+        return filled.replace("{pod}", self.pod)
 
     def timestamp(self) -> str:
         from srearena.cluster.embedded.programs.timestamps import stamp

@@ -16,6 +16,7 @@ from srearena.cluster.embedded.traffic.failures import Failure, timeout_failure
 from srearena.cluster.embedded.traffic.fluid_model import LONGEST, FluidModel
 from srearena.cluster.embedded.traffic.graph import Action, Call, Link, Node, OnMiss, Parallel, Pause
 from srearena.cluster.embedded.traffic.grpc_status import returned_status
+from srearena.cluster.embedded.traffic.log_lines import LOCAL, LogLine, RequestWords
 from srearena.cluster.embedded.traffic.outcomes import (
     BREAKER_SECONDS,
     ERROR,
@@ -46,19 +47,6 @@ class Result:
 
 
 @dataclass(slots=True)
-class LogLine:
-    """A line that a program will write at a time."""
-
-    time: float
-    instance: Instance
-    text: str
-    words: dict[str, object]
-
-    def write(self) -> None:
-        self.instance.write_log(self.text, **self.words)
-
-
-@dataclass(slots=True)
 class _PlanResult:
     """Outcome of a plan: an error, empty on success, and the seconds it took."""
 
@@ -83,12 +71,12 @@ class Walker:
         self.visits = []
         self.lines = []
         self.trace_id = self.random.getrandbits(128)
-        result = self._serve(node, start, 0)
+        result = self._serve(node, start, 0, LOCAL)
         return result, self.spans
 
     # A request at a server
 
-    def _serve(self, node: Node, start: float, parent: int) -> Result:
+    def _serve(self, node: Node, start: float, parent: int, client: str) -> Result:
         fluid, random = self.fluid, self.random
         server = node.server
         visit = Visit(server, node.name) if isinstance(server, Instance) else None
@@ -125,7 +113,8 @@ class Walker:
         if visit is not None:
             visit.ok = not error
         if isinstance(server, Instance):
-            self._log(server, node, logged_at, elapsed, error, span_id)
+            words = RequestWords(node, random, error, elapsed, client, self.trace_id, span_id)
+            self._log(server, node, logged_at, words)
         if name:
             status = "error" if error else "unset"
             self.spans[place] = Span(
@@ -154,7 +143,7 @@ class Walker:
                 continue
             server = node.server
             if effect.log and isinstance(server, Instance):
-                self.lines.append(LogLine(time, server, effect.log, {}))
+                self.lines.append(LogLine(time, server, effect.log, RequestWords(node, random), node))
             if active.fails and random.random() < active.fails:
                 return effect.error or node.error or "internal error"
         operation = node.operation
@@ -164,27 +153,13 @@ class Walker:
                 return node.error or "internal error"
         return ""
 
-    def _log(self, server: Instance, node: Node, time: float, elapsed: float, error: str, span_id: int) -> None:
+    def _log(self, server: Instance, node: Node, time: float, words: RequestWords) -> None:
         operation = node.operation
         if operation is None:
             return
-        line = operation.failure_log if error and operation.failure_log else operation.log
-        if line and (error or self.random.random() < operation.log_share):
-            words = {
-                "error": error,
-                "trace_id": f"{self.trace_id:032x}",
-                "span_id": f"{span_id:016x}",
-                "milliseconds": f"{elapsed * 1000:.0f}",
-                "seconds": f"{elapsed:.3f}",
-                "status": operation.status if error else 200,
-                "bytes": round(operation.payload),
-                "route": node.route or operation.route or node.name,
-                "path": (node.route or operation.route or "").partition(" ")[2],
-                "method": (node.route or operation.route or "").partition(" ")[0],
-                "id": f"{self.random.getrandbits(32):08x}",
-                "number": self.random.randrange(1000),
-            }
-            self.lines.append(LogLine(time, server, line, words))
+        line = operation.failure_log if words.error and operation.failure_log else operation.log
+        if line and (words.error or self.random.random() < operation.log_share):
+            self.lines.append(LogLine(time, server, line, words, node))
 
     def _node_attributes(self, node: Node, error: str) -> Attributes:
         if error:
@@ -237,7 +212,8 @@ class Walker:
             if not result.ok:
                 instance = call.target.instance
                 if call.step.log:
-                    self.lines.append(LogLine(start + elapsed, instance, call.step.log, {"error": result.error}))
+                    words = RequestWords(call.caller, self.random, result.error, elapsed)
+                    self.lines.append(LogLine(start + elapsed, instance, call.step.log, words, call))
                 if not call.optional:
                     text = instance.fill(call.step.error, error=result.error) if call.step.error else result.error
                     return _PlanResult(text or "error", elapsed)
@@ -317,7 +293,7 @@ class Walker:
         callee = link.callee
         if callee.operation is None or protocol in STORES:
             return self._store_request(callee, trip)
-        result = self._serve(callee, start + trip / 2, parent)
+        result = self._serve(callee, start + trip / 2, parent, call.target.instance.host.address)
         result.seconds += trip
         if not result.ok:
             result.error = self._received_error(call, callee, result.error)
