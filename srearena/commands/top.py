@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
 
+from srearena.backends import backend_options, chosen_config
 from srearena.cluster import registry
-from srearena.cluster.base import ClusterError
+from srearena.cluster.base import ClusterError, TelemetryEndpoints
 from srearena.cluster.launcher import telemetry_of
+from srearena.conductor.episode.environment import telemetry_in_use
+from srearena.config import Config
 from srearena.observer.source import Source
 
 _WINDOW = "1m"
@@ -48,10 +53,13 @@ class Row:
 @click.option("--every", default=2.0, show_default=True, help="Seconds between updates.")
 @click.option("--once", is_flag=True, help="Print once and exit.")
 @click.option("--json", "as_json", is_flag=True, help="Print once, as JSON.")
-def command(name: str, every: float, once: bool, as_json: bool) -> None:
+@backend_options
+def command(name: str, every: float, once: bool, as_json: bool, **where: Any) -> None:
     """Show the services of a running cluster: requests, errors, latency, pods, alerts."""
-    endpoints = telemetry_of(registry.directory_of(_select(name)))
-    with Source("Prometheus", endpoints.prometheus, endpoints.token) as source:
+    with (
+        _telemetry(name, chosen_config(**where)) as endpoints,
+        Source("Prometheus", endpoints.prometheus, endpoints.token) as source,
+    ):
         if as_json:
             rows, pods, alerts = query(source)
             click.echo(json.dumps({"services": [asdict(row) for row in rows], "pods": pods, "alerts": alerts}))
@@ -66,6 +74,17 @@ def command(name: str, every: float, once: bool, as_json: bool) -> None:
                 time.sleep(max(0.2, every))  # noqa: TID251 - updates for a person are in real time
         except KeyboardInterrupt:
             click.echo()
+
+
+@contextmanager
+def _telemetry(name: str, config: Config) -> Iterator[TelemetryEndpoints]:
+    if config.embedded:
+        yield telemetry_of(registry.directory_of(_select(name)))
+        return
+    if name:
+        raise ClusterError(f"{name!r} names an embedded cluster: a real one is selected by --context and --kubeconfig")
+    with telemetry_in_use(config) as endpoints:
+        yield endpoints
 
 
 def _select(name: str) -> str:

@@ -74,7 +74,7 @@ def test_a_context_without_a_real_cluster_is_a_mistake() -> None:
         chosen("inner", "--context", "lab")
 
 
-@pytest.mark.parametrize("command", ["up", "run", "serve", "shell", "verify", "record"])
+@pytest.mark.parametrize("command", ["up", "top", "run", "serve", "shell", "verify", "record"])
 def test_every_command_that_needs_a_cluster_offers_it(command: str) -> None:
     text = CliRunner().invoke(cli, [command, "--help"], catch_exceptions=False).output
     assert "--backend" in text and "--context" in text and "--yes-this-cluster" in text

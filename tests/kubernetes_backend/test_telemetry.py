@@ -9,13 +9,17 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
+from srearena.cli import cli
 from srearena.cluster import Cluster
+from srearena.cluster.base import ClusterError
 from srearena.conductor.shared_cluster import Needs
 from srearena.conductor.shared_cluster.forwarding import Forwarding, Target
 from srearena.conductor.shared_cluster.preflight import check_capacity
 from srearena.conductor.shared_cluster.telemetry import NAMESPACE, PORTS, discover, stack
 from srearena.config import LogShipper
+from srearena.observer.errors import ObserverError
 from srearena.service.kubernetes import Kubernetes, Obj
 from tests.kubernetes_backend.test_leaving import shared_cluster
 
@@ -125,3 +129,19 @@ def test_what_is_there_is_not_overwritten(theirs: Cluster, api: Kubernetes) -> N
         shared.close()
     finally:
         api.delete("clusterroles", "observe-prometheus")
+
+
+def test_top_asks_the_telemetry_of_the_run_in_progress(theirs: Cluster) -> None:
+    """The program behind the Service is a model that does not know PromQL: the request gets as far as that."""
+    command = ["top", "--once", "--backend", "kubernetes", "--kubeconfig", str(theirs.kubeconfig)]
+    with pytest.raises(ClusterError, match="nothing of srearena runs"):
+        CliRunner().invoke(cli, command, catch_exceptions=False)
+    shared = shared_cluster(theirs, NAMESPACE)
+    try:
+        with pytest.raises(ClusterError, match="no telemetry"):
+            CliRunner().invoke(cli, command, catch_exceptions=False)
+        shared.observe(("shop",))
+        with pytest.raises(ObserverError, match=r"http://127\.0\.0\.1:\d+/prometheus"):
+            CliRunner().invoke(cli, command, catch_exceptions=False)
+    finally:
+        shared.close()

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from srearena.generators.fault.actors import KUBECTL as ACTOR_IMAGE
 from tests.real_cluster.compiling import SOURCES, Dependency, Program, SourceFolder
 from tests.real_cluster.images import Image, debian_image, program_image, tar_layer
 from tests.real_cluster.machines import RealClusterError
@@ -19,7 +20,14 @@ DASH = Path("/bin/dash")
 MEMCACHED = Path("/usr/bin/memcached")
 WRK = Path("/usr/bin/wrk")
 PROMETHEUS = Path("/usr/bin/prometheus")
-PACKAGES = {DASH: "dash", MEMCACHED: "memcached", WRK: "wrk", PROMETHEUS: "prometheus"}
+KUBECTL = Path("/usr/bin/kubectl")
+PACKAGES = {
+    DASH: "dash",
+    MEMCACHED: "memcached",
+    WRK: "wrk",
+    PROMETHEUS: "prometheus",
+    KUBECTL: "kubernetes-client",
+}
 """Programs of this machine, and the Debian packages they come from."""
 
 CONSUL = Dependency("consul", "github.com/hashicorp/consul", "v1.19.2", "docker.io/hashicorp/consul:latest")
@@ -43,6 +51,9 @@ NETCAT = Dependency("nc", "", "1", main="nc")
 PROBE = "docker.io/library/busybox:1.36"
 
 LEFT_OUT = {
+    "misconfig_app_hotel_res": "its fault is a build with a bug, which cannot be made from the source",
+    "faulty_image_correlated": "its fault is a build with a bug, which cannot be made from the source",
+    "update_incompatible_correlated": "FerretDB reads its files in every version",
     "auth_miss_mongodb": "FerretDB with SQLite has no users and no TLS",
     "revoke_auth_mongodb": "FerretDB with SQLite has no users",
     "storage_user_unregistered": "FerretDB with SQLite has no users",
@@ -126,6 +137,12 @@ def probes() -> Bundle:
     return Bundle((NETCAT,), {PROBE: Image({"Cmd": ["sh"]}, (tools,))}, (DASH,))
 
 
+def actors() -> Bundle:
+    """The image of faults that act in the cluster: a shell and kubectl."""
+    image = debian_image(KUBECTL, {"Entrypoint": ["kubectl"]})
+    return Bundle((), {f"docker.io/{ACTOR_IMAGE}": image}, (KUBECTL,))
+
+
 def telemetry() -> Bundle:
     """The programs that are installed into `observe`, as far as they can be made here."""
     return Bundle(
@@ -154,10 +171,10 @@ def parse_source(text: str) -> SourceFolder:
 
 
 def bundles(sources: Sequence[SourceFolder]) -> list[Bundle]:
-    """What these sources need, built; with an application come telemetry and probes."""
+    """What these sources need, built; with an application come probes, actors and telemetry."""
     chosen = [APPLICATIONS[source.name](source) for source in sources]
     if chosen:
-        chosen += [probes(), telemetry()]
+        chosen += [probes(), actors(), telemetry()]
     for source in sources:
         source.build()
     for bundle in chosen:

@@ -6,24 +6,47 @@ a set of texts; agreement is the share of texts that both have (the Jaccard inde
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from srearena.service.apps.base import Application
+from srearena.service.errors import ApiRefused
 from srearena.service.kubernetes import Kubernetes, Obj
 
 Fingerprint = dict[str, list[str]]
-FEATURES = ("pods", "restarts", "warnings", "empty services", "requests")
+FEATURES = (
+    "pods",
+    "workloads",
+    "restarts",
+    "warnings",
+    "empty services",
+    "requests",
+    "failing spans",
+    "errors in logs",
+)
+_JAEGER, _JAEGER_PORT = "jaeger", 16686
+_TRACES = 1500
+_COLOURS = re.compile("\x1b\\[[0-9;]*m")
+_COMPLAINT = re.compile(
+    r"\b(ERR|FTL|PNC|ERROR|FATAL|PANIC)\b|^panic: |^fatal error: |\"level\":\"(error|fatal|panic)\""
+)
 
 
 def take_fingerprint(app: Application, api: Kubernetes, since: str) -> Fingerprint:
-    """The fingerprint of an application's namespaces; events and restarts count from `since` on."""
+    """The fingerprint of an application's namespaces; events, restarts, spans and log lines count from `since` on."""
     pods = [pod for name in app.namespaces for pod in api.list("pods", name)]
     events = [event for name in app.namespaces for event in api.list("events", name)]
     slices = [piece for name in app.namespaces for piece in api.list("endpointslices", name)]
     services = [service for name in app.namespaces for service in api.list("services", name)]
+    deployments = [one for name in app.namespaces for one in api.list("deployments", name)]
     found: dict[str, Iterable[str]] = {
         "pods": (f"{workload_of(pod)}: {state_of(pod)}" for pod in pods),
+        "workloads": (
+            f"{one['metadata']['name']}: {reason}" for one in deployments for reason in _unhealthy_conditions(one)
+        ),
         "restarts": (workload_of(pod) for pod in pods if _restarted(pod, since)),
         "warnings": (
             f"{_stem(event)}: {event.get('reason')}"
@@ -32,6 +55,8 @@ def take_fingerprint(app: Application, api: Kubernetes, since: str) -> Fingerpri
         ),
         "empty services": _empty(services, slices),
         "requests": _requests(app, api),
+        "failing spans": _failing_spans(app, api, since),
+        "errors in logs": (workload_of(pod) for pod in pods if _complains(api, pod, since)),
     }
     return {feature: sorted(set(found[feature])) for feature in FEATURES}
 
@@ -139,3 +164,55 @@ def _requests(app: Application, api: Kubernetes, attempts: int = 4) -> Iterable[
         worked = sum(result.ok for result in results)
         outcome = "works" if worked == attempts else "fails" if not worked else "works at times"
         yield f"{request.method} {request.path.partition('?')[0]}: {outcome}"
+
+
+def _unhealthy_conditions(deployment: Mapping[str, Any]) -> Iterator[str]:
+    """What a Deployment reports in its conditions, as long as it is not well."""
+    for one in (deployment.get("status") or {}).get("conditions") or ():
+        if one["status"] == ("True" if one["type"] == "ReplicaFailure" else "False"):
+            yield f"{one['type']} {one['status']} {one.get('reason')}"
+
+
+def _failing_spans(app: Application, api: Kubernetes, since: str) -> Iterable[str]:
+    """Service and operation of the spans that are marked as failed, from the application's own Jaeger."""
+    if api.find("services", _JAEGER, app.namespace) is None:
+        return []
+    window = f"start={_microseconds(since)}&end={_microseconds(api.now())}"
+    found = set()
+    for service in _jaeger(app, api, "/api/services"):
+        for trace in _jaeger(app, api, f"/api/traces?service={service}&limit={_TRACES}&{window}"):
+            for span in trace["spans"]:
+                if any(tag["key"] == "error" and tag["value"] in (True, "true") for tag in span.get("tags") or ()):
+                    process = trace["processes"][span["processID"]]["serviceName"]
+                    found.add(f"{process}: {span['operationName']}")
+    return found
+
+
+def _jaeger(app: Application, api: Kubernetes, path: str) -> list[Any]:
+    reply = api.request_service(_JAEGER, _JAEGER_PORT, path, app.namespace, timeout=60.0)
+    return list(json.loads(reply.text).get("data") or ()) if reply.ok else []
+
+
+def _microseconds(moment: str) -> int:
+    return int(datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp() * 1_000_000)
+
+
+def _complains(api: Kubernetes, pod: Mapping[str, Any], since: str) -> bool:
+    """Whether a container of the pod, or the one that ran before it, has logged an error since then."""
+    for container in pod["spec"]["containers"]:
+        for previous in (False, True):
+            try:
+                text = api.logs(
+                    pod["metadata"]["name"],
+                    pod["metadata"]["namespace"],
+                    container=container["name"],
+                    previous=previous,
+                    timestamps=True,
+                )
+            except ApiRefused:
+                continue  # it has not started, or there was none before
+            for line in text.splitlines():
+                moment, _, words = line.partition(" ")
+                if moment >= since and _COMPLAINT.search(_COLOURS.sub("", words)):
+                    return True
+    return False

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from srearena.conductor.episode.preparation import Say, TimedCluster, embedded_c
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ProblemError
 from srearena.conductor.problems.base import Problem
-from srearena.conductor.shared_cluster import Needs, SharedCluster, open_shared_cluster
+from srearena.conductor.shared_cluster import Needs, SharedCluster, open_shared_cluster, telemetry_of_run
 from srearena.conductor.shared_cluster.telemetry import NAMESPACE as OBSERVE
 from srearena.conductor.shared_cluster.telemetry import stack
 from srearena.config import Config
@@ -53,12 +54,7 @@ def real_cluster(
 ) -> SharedCluster:
     """Open the configured cluster for these applications; closing it restores its state."""
     telemetry = config.telemetry
-    cluster = KubernetesCluster(
-        Path(config.kubeconfig).expanduser() if config.kubeconfig else None,
-        context=config.context,
-        name=config.k8s_host,
-        telemetry=TelemetryEndpoints(**telemetry.model_dump()) if telemetry is not None else None,
-    )
+    cluster = _configured(config)
     cluster.set_node_access(nodes or machines_of(cluster, config))
     names = tuple(dict.fromkeys(name for app in applications for name in app.namespaces))
     namespaces = [*names, *extra_namespaces, IDENTITY]
@@ -79,6 +75,30 @@ def real_cluster(
             shared.close()
             raise
     return shared
+
+
+@contextmanager
+def telemetry_in_use(config: Config) -> Iterator[TelemetryEndpoints]:
+    """The telemetry of the configured cluster: the configured addresses, or what a run in progress has installed."""
+    cluster = _configured(config)
+    try:
+        if config.telemetry is not None:
+            yield cluster.telemetry
+        else:
+            with telemetry_of_run(cluster) as endpoints:
+                yield endpoints
+    finally:
+        cluster.close()
+
+
+def _configured(config: Config) -> KubernetesCluster:
+    telemetry = config.telemetry
+    return KubernetesCluster(
+        Path(config.kubeconfig).expanduser() if config.kubeconfig else None,
+        context=config.context,
+        name=config.k8s_host,
+        telemetry=TelemetryEndpoints(**telemetry.model_dump()) if telemetry is not None else None,
+    )
 
 
 def machines_of(cluster: KubernetesCluster, config: Config) -> NodeAccess | None:

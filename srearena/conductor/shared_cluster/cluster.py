@@ -8,7 +8,8 @@ cluster.close()      # deletes what the run created and restores the rest; Clust
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,28 @@ def open_shared_cluster(
         )
     ledger.write()
     return SharedCluster(cluster, ledger, say)
+
+
+@contextmanager
+def telemetry_of_run(cluster: KubernetesCluster) -> Iterator[TelemetryEndpoints]:
+    """Forward the telemetry of the run in progress on a cluster, which any process may have started."""
+    with Kubernetes.of(cluster) as api:
+        identity = str(api.get("namespaces", "kube-system")["metadata"]["uid"])
+        runs = [ledger for ledger in all_ledgers() if ledger.cluster == identity]
+        targets = discover(api, [name for run in runs for name in run.namespaces]) if runs else {}
+    if not runs:
+        raise ClusterError(f"nothing of srearena runs on cluster {cluster.name!r}: start it with `srearena up`")
+    if not targets:
+        raise _no_telemetry(cluster.name)
+    forwarding = Forwarding(cluster.kubeconfig, targets)
+    try:
+        yield endpoints_of(forwarding)
+    finally:
+        forwarding.close()
+
+
+def _no_telemetry(name: str) -> ClusterError:
+    return ClusterError(f"there is no telemetry in the namespace {OBSERVE} of cluster {name!r}")
 
 
 class SharedCluster(DelegatingCluster[KubernetesCluster]):
@@ -108,7 +131,7 @@ class SharedCluster(DelegatingCluster[KubernetesCluster]):
             with Kubernetes.of(self) as api:
                 targets = discover(api, self._observed_namespaces)
             if not targets:
-                raise ClusterError(f"there is no telemetry in the namespace {OBSERVE} of cluster {self.name!r}")
+                raise _no_telemetry(self.name)
             self._forwarding = Forwarding(self.kubeconfig, targets)
         return endpoints_of(self._forwarding)
 
