@@ -34,10 +34,11 @@ from typing import Any
 
 import numpy as np
 
-from clients.rules.suspects import component, rank
+from clients.rules.suspects import rank
 from sre_tools.offline_incident_analysis import Workspace, call_tool
 from sre_tools.offline_incident_analysis.conditions import Conditions
 from sre_tools.offline_incident_analysis.metric_series import NO_BUCKETS, SeriesReader, values_or_rates
+from sre_tools.offline_incident_analysis.workloads import workload_of
 from srearena.conductor.episode.spec import Timeline
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.errors import SreArenaError
@@ -81,7 +82,7 @@ def ranked_components(snapshot: Snapshot, begin: datetime, score: Callable[[Floa
     for series, (times, values, _) in zip(every, values_or_rates(every), strict=True):
         early = times < begin.timestamp()
         if early.sum() >= _MIN_POINTS and (~early).sum() >= _MIN_POINTS:
-            name = component(series.object, series.kind.title())
+            name = workload_of(series.object, series.kind.title())
             best[name] = max(best[name], score(values[early], values[~early]))
     return sorted(best, key=lambda name: (-best[name], name))
 

@@ -9,7 +9,8 @@ import json
 from collections.abc import Generator
 from typing import Any
 
-from clients.rules.suspects import Question, Row, Verdict, component, investigation
+from clients.rules.suspects import Question, Row, Verdict, investigation
+from sre_tools.offline_incident_analysis.workloads import workload_of
 
 
 def investigate() -> Generator[str, str, None]:
@@ -36,11 +37,11 @@ def diagnose(verdict: Verdict) -> dict[str, Any]:
     # Traces and alerts name components without kind; most components are Deployments.
     cause = first.entity if "/" in first.entity else _name(namespace, "Deployment", first.entity)
     why = "; ".join(first.reasons[:3])
-    blamed = component(cause.rpartition("/")[2])
+    blamed = workload_of(cause.rpartition("/")[2])
     affected = dict.fromkeys(
         _name(str(row.get("namespace") or ""), "Service", str(row["entity"]))
         for row in verdict.alerts
-        if row.get("entity") and component(str(row["entity"])) != blamed
+        if row.get("entity") and workload_of(str(row["entity"])) != blamed
     )
     entities = [{"name": cause, "contributing_factor": True, "reasoning": why, "evidence": why}]
     entities += [

@@ -13,6 +13,8 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sre_tools.offline_incident_analysis.workloads import is_numbered, workload_of
+
 Row = dict[str, Any]
 Question = tuple[str, dict[str, Any]]
 """A tool's name and its arguments."""
@@ -26,11 +28,6 @@ _MOST_ALERTS, _MOST_EVENTS = 60, 60  # chosen: the reply stays below what a lead
 _CONTROLLED = frozenset({"Pod", "ReplicaSet", "EndpointSlice", "Endpoints", "Event", "Lease", "Job"})
 """Kinds that controllers write: their changes are effects."""
 _OF_REQUESTS = re.compile(r"Request|Latency|Operations|ErrorRate|Connection", re.IGNORECASE)
-_SAFE = "[bcdfghjklmnpqrstvwxz2456789]"  # the alphabet of names that Kubernetes generates: no vowels, no words
-_POD = re.compile(rf"-{_SAFE}{{6,10}}-{_SAFE}{{5}}$")
-_REPLICA_SET = re.compile(rf"-{_SAFE}{{6,10}}$")
-_ORDINAL = re.compile(r"-\d{1,3}$")
-_MEMBER = re.compile(rf"-(\d{{1,3}}|{_SAFE}{{5}})$")  # pods of StatefulSets; of DaemonSets and Jobs
 
 
 @dataclass(slots=True)
@@ -46,14 +43,6 @@ class Suspect:
         self.score += score
         if reason not in self.reasons:
             self.reasons.append(reason)
-
-
-def component(name: str, kind: str = "") -> str:
-    """The workload that an object's name points to."""
-    if kind == "ReplicaSet":
-        return _REPLICA_SET.sub("", name)
-    plain = _POD.sub("", name)
-    return _MEMBER.sub("", plain) if kind == "Pod" and plain == name else plain
 
 
 @dataclass(slots=True)
@@ -73,9 +62,9 @@ def investigation() -> Generator[Question, Row, Verdict]:
     def suspect(entity: str) -> Suspect:
         path, _, name = entity.rpartition("/")
         namespace, _, kind = path.rpartition("/")
-        key = component(name, kind)
+        key = workload_of(name, kind)
         if path and key != name:
-            entity = "/".join(filter(None, (namespace, "StatefulSet" if _ORDINAL.search(name) else "Deployment", key)))
+            entity = "/".join(filter(None, (namespace, "StatefulSet" if is_numbered(name) else "Deployment", key)))
         known = found.setdefault(key, Suspect(entity if path else key))
         if path and "/" not in known.entity:
             known.entity = entity
@@ -130,7 +119,7 @@ def _warnings(rows: Iterable[Row], suspect: Callable[[str], Suspect]) -> None:
     for row in rows:
         if row.get("object_name"):
             entity = "/".join(filter(None, (row.get("namespace"), row.get("object_kind"), row["object_name"])))
-            key = f"{row.get('object_kind')}/{component(row['object_name'], row.get('object_kind') or '')}"
+            key = f"{row.get('object_kind')}/{workload_of(row['object_name'], row.get('object_kind') or '')}"
             count = counts.get(key, (0, entity))[0]
             counts[key] = (count + int(row.get("count") or 1), entity)
             suspect(entity).add(0.0, f"{row.get('reason')}: {str(row.get('message'))[:150]}")
@@ -143,7 +132,7 @@ def _alerts(rows: Iterable[Row], suspect: Callable[[str], Suspect]) -> None:
     named: set[tuple[str, str]] = set()
     for row in sorted(rows, key=lambda row: str(row.get("active_since"))):
         about_requests = bool(_OF_REQUESTS.search(str(row["alertname"])))
-        key = (component(str(row["entity"])), "requests" if about_requests else "itself")
+        key = (workload_of(str(row["entity"])), "requests" if about_requests else "itself")
         if key in named:
             continue
         named.add(key)

@@ -23,6 +23,7 @@ from sre_tools.offline_incident_analysis.topology import measured_topology, pods
 from srearena.snapshots import Snapshot
 from srearena.snapshots.attributes import parse_attributes
 
+_LOOKBACK = 300.0  # seconds that a sample counts, as in Prometheus
 MAX_POINTS = 1_500_000  # per call; chosen: a few seconds and 100 MB
 NO_BUCKETS = "NOT metric LIKE '%\\_bucket' ESCAPE '\\'"
 _COMMON_LABELS = frozenset({"pod", "namespace", "service_name", "__name__", "job", "instance", "endpoint"})
@@ -67,6 +68,20 @@ def values_or_rates(every: Sequence[Series]) -> list[Points]:
         for row, index in enumerate(members):
             result[index] = (times[row, 1:], per_second[row], "per second")
     return result
+
+
+def totals_at(times: Floats, every: Sequence[Series]) -> Floats:
+    """The sum of the last values of series at each time; not a number while none has one of the last five minutes.
+
+    Series are scraped at different times, and end: as in Prometheus, a value counts for five minutes."""
+    total, known = np.zeros(len(times)), np.zeros(len(times), dtype=bool)
+    for series in every:
+        place = np.searchsorted(series.times, times, side="right") - 1
+        current = (place >= 0) & (times - series.times[np.maximum(place, 0)] <= _LOOKBACK)
+        total[current] += series.values[place[current]]
+        known |= current
+    totals: Floats = np.where(known, total, np.nan)
+    return totals
 
 
 def to_datetime(seconds: float) -> datetime:

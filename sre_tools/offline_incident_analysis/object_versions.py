@@ -34,30 +34,35 @@ class Change:
     observed_at: datetime  # the first observation of the change
 
 
-def _written(body: Obj) -> set[datetime]:
-    """Times of writes in the managed fields, without those of the status."""
-    times = set()
+def _writes(body: Obj) -> set[tuple[datetime, str]]:
+    """Time and writer of each entry of the managed fields, without those of the status."""
+    writes = set()
     for entry in (body.get("metadata") or {}).get("managedFields") or []:
         text = entry.get("time") if isinstance(entry, dict) and entry.get("subresource") != "status" else None
         if text:
             try:
-                times.add(datetime.fromisoformat(str(text)).astimezone(UTC))
+                writes.add((datetime.fromisoformat(str(text)).astimezone(UTC), str(entry.get("manager"))))
             except ValueError:
                 continue
-    return times
+    return writes
+
+
+def _edits(writes: set[tuple[datetime, str]]) -> list[datetime]:
+    """Times of the writes by people and tools."""
+    return [time for time, manager in writes if manager not in _CONTROLLERS]
 
 
 def _edited(body: Obj, after: datetime) -> datetime | None:
     """Time of the latest write by a person or a tool since then, as far as the managed fields show it."""
-    entries = (body.get("metadata") or {}).get("managedFields") or []
-    edits = [entry for entry in entries if isinstance(entry, dict) and entry.get("manager") not in _CONTROLLERS]
-    return max((time for time in _written({"metadata": {"managedFields": edits}}) if time > after), default=None)
+    return max((time for time in _edits(_writes(body)) if time > after), default=None)
 
 
 def _write_time(old: Obj, new: Obj, after: datetime, until: datetime) -> datetime | None:
-    """Time of the latest new write in the managed fields between two observations."""
-    times = [time for time in _written(new) - _written(old) if after < time + _PRECISION and time <= until]
-    return max(times, default=None)
+    """Time of the latest new edit in the managed fields between two observations, or else of a controller's write.
+
+    Controllers add annotations to what was edited, a moment later."""
+    writes = {(time, by) for time, by in _writes(new) - _writes(old) if after < time + _PRECISION and time <= until}
+    return max(_edits(writes) or [time for time, _ in writes], default=None)
 
 
 # Consecutive versions of each object, distinguished by the digest without bookkeeping fields.

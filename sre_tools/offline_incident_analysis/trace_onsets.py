@@ -1,8 +1,8 @@
 """When requests began to fail, to take longer or to stay away, of each service and of all together.
 
 The unit is a trace through a service, not a span: retries and nested calls of one failed request are one failure. A
-trace is slow if one of its spans takes longer than nine in ten of the same operation over the whole recording, so that
-latency is a share of requests as well, and a change in the mix of operations is no change of latency.
+trace is slow if one of its spans takes as long as the slowest tenth of the same operation in the whole recording, so
+that latency is a share of requests as well, and a change in the mix of operations is no change of latency.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
+from typing import Any
 
 from sre_tools.offline_incident_analysis.change_points import (
     FALSE_ALARMS,
@@ -30,13 +31,19 @@ _RISE, _SLOWER, _FALL = 0.01, 1.25, 1 / 3
 ERRORS, LATENCY, TRAFFIC = "error rate", "latency", "request rate"
 
 _BUCKETED = """
-WITH usual AS (SELECT service, name, quantile_cont(duration_ns, 0.9) AS slow FROM spans GROUP BY service, name),
+WITH usual AS (SELECT service, name, quantile_cont(duration_ns, 0.9) AS slow, quantile_cont(duration_ns, 0.1) AS quick
+  FROM spans GROUP BY service, name),
+judged AS (SELECT *, time + to_microseconds(duration_ns // 1000) AS end_time,
+    duration_ns > slow OR (duration_ns = slow AND slow > quick) AS slow_span
+  FROM spans JOIN usual USING (service, name) WHERE time IS NOT NULL AND trace_key % ? = 0),
 visits AS (SELECT service, trace_key, floor(epoch(min(time) - ?) / ?) AS bucket, bool_or(status = 'Error') AS failed,
-    bool_or(duration_ns > slow) AS slow, max(duration_ns) AS longest
-  FROM spans JOIN usual USING (service, name) WHERE time IS NOT NULL AND trace_key % ? = 0
-  GROUP BY GROUPING SETS ((service, trace_key), (trace_key)))
+    bool_or(slow_span) AS slow, max(duration_ns) AS longest,
+    min(CASE WHEN status = 'Error' THEN end_time END) AS failed_at,
+    min(CASE WHEN slow_span THEN end_time END) AS slow_at
+  FROM judged GROUP BY GROUPING SETS ((service, trace_key), (trace_key)))
 SELECT service, CAST(bucket AS INTEGER) AS bucket, count(*) AS requests, count_if(failed) AS failed,
-  count_if(slow) AS slow, quantile_cont(longest, 0.95) / 1e6 AS p95_ms
+  count_if(slow) AS slow, quantile_cont(longest, 0.95) / 1e6 AS p95_ms, min(failed_at) AS failed_at,
+  min(slow_at) AS slow_at
 FROM visits GROUP BY service, bucket ORDER BY service, bucket
 """
 
@@ -51,10 +58,15 @@ class Extent:
 @dataclass(frozen=True, slots=True)
 class Onset:
     time: datetime
+    """The begin of the bucket in which it began."""
     what: str
     before: float
     after: float
     evidence: float
+    first_seen: datetime
+    """When the first request failed or was slow."""
+    margin: timedelta
+    """How much later than `first_seen` it may have begun."""
 
     @property
     def text(self) -> str:
@@ -75,6 +87,11 @@ def _extent(snapshot: Snapshot) -> Extent:
     edge = snapshot.rows("SELECT min(time) AS first, max(time) AS last FROM spans")[0]
     services = snapshot.rows("SELECT DISTINCT service FROM spans WHERE service IS NOT NULL ORDER BY 1")
     return Extent(edge["first"], edge["last"], [row["service"] for row in services])
+
+
+def request_onsets(snapshot: Snapshot) -> list[Onset]:
+    """The onsets of all requests together, errors before latency before traffic."""
+    return snapshot.derived(_onsets, "spans").get(None, [])
 
 
 def service_onsets(snapshot: Snapshot) -> dict[str, list[Onset]]:
@@ -105,8 +122,8 @@ def _onsets(snapshot: Snapshot) -> dict[str | None, list[Onset]]:
     seconds = (span.last - span.first).total_seconds()
     width = max(_MIN_WIDTH, seconds / _BUCKETS)
     share = max(1, -(-snapshot.count("spans") // _MAX_SPANS))
-    rows = snapshot.rows(_BUCKETED, [span.first.replace(tzinfo=None), width, share])
-    by_service: dict[str | None, list[dict[str, float]]] = defaultdict(list)
+    rows = snapshot.rows(_BUCKETED, [share, span.first.replace(tzinfo=None), width])
+    by_service: dict[str | None, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         by_service[row.pop("service")].append(row)
     found = {}
@@ -118,18 +135,31 @@ def _onsets(snapshot: Snapshot) -> dict[str | None, list[Onset]]:
     return found
 
 
-def _timed(onset: tuple[int, str, float, float, float], first: datetime, width: float) -> Onset:
-    bucket, what, before, after, evidence = onset
-    if what == TRAFFIC:
+@dataclass(frozen=True, slots=True)
+class _BucketOnset:
+    bucket: int
+    what: str
+    change: RateChange
+    before: float
+    after: float
+    first_seen: datetime | None = None
+
+
+def _timed(onset: _BucketOnset, first: datetime, width: float) -> Onset:
+    time = first + timedelta(seconds=onset.bucket * width)
+    before, after, margin = onset.before, onset.after, width
+    if onset.what == TRAFFIC:
+        # Requests that come at random stay away for thrice their mean interval at times: chosen.
+        margin += 3 * width / before
         before, after = before / width, after / width
-    return Onset(first + timedelta(seconds=bucket * width), what, before, after, evidence)
+    elif not onset.change.before:
+        margin = 0.0  # the first one of all
+    evidence = onset.change.evidence
+    return Onset(time, onset.what, before, after, evidence, onset.first_seen or time, timedelta(seconds=margin))
 
 
-def _onsets_in(
-    buckets: Sequence[dict[str, float]], count: int, chance: float
-) -> list[tuple[int, str, float, float, float]]:
-    """Bucket, kind, values before and after, and evidence of the first rise of errors and of latency, and of a fall of
-    traffic; `count` is the number of whole buckets."""
+def _onsets_in(buckets: Sequence[dict[str, Any]], count: int, chance: float) -> list[_BucketOnset]:
+    """The first rise of errors and of latency, and fall of traffic; `count` is the number of whole buckets."""
     numbers = [int(row["bucket"]) for row in buckets]
     requests = [row["requests"] for row in buckets]
     found = []
@@ -138,13 +168,15 @@ def _onsets_in(
         lambda change: change.after > change.before + _RISE,
     )
     if errors:
-        found.append((numbers[errors.index], ERRORS, errors.before, errors.after, errors.evidence))
+        seen = _first_time(buckets[errors.index :], "failed_at")
+        found.append(_BucketOnset(numbers[errors.index], ERRORS, errors, errors.before, errors.after, seen))
     for change in binomial_changes([row["slow"] for row in buckets], requests, chance):
         before, after = (
             median(row["p95_ms"] or 0.0 for row in part) for part in (buckets[: change.index], buckets[change.index :])
         )
         if change.after > change.before and after > _SLOWER * before:
-            found.append((numbers[change.index], LATENCY, before, after, change.evidence))
+            seen = _first_time(buckets[change.index :], "slow_at")
+            found.append(_BucketOnset(numbers[change.index], LATENCY, change, before, after, seen))
             break
     whole = [0.0] * count
     for number, row in zip(numbers, buckets, strict=True):
@@ -152,8 +184,12 @@ def _onsets_in(
             whole[number] = row["requests"]
     traffic = _first(poisson_changes(whole, chance), lambda change: change.after < _FALL * change.before)
     if traffic:
-        found.append((traffic.index, TRAFFIC, traffic.before, traffic.after, traffic.evidence))
+        found.append(_BucketOnset(traffic.index, TRAFFIC, traffic, traffic.before, traffic.after))
     return found
+
+
+def _first_time(buckets: Sequence[dict[str, Any]], column: str) -> datetime | None:
+    return next((row[column] for row in buckets if row[column] is not None), None)
 
 
 def _first(changes: list[RateChange], accept: Callable[[RateChange], bool]) -> RateChange | None:

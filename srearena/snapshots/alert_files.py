@@ -14,19 +14,26 @@ from typing import Any
 import orjson
 
 # Labels that name the subject of an alert, the most specific first.
-ENTITY_LABELS = (
+_ENTITY_LABELS = (
     "service_name",
     "service",
     "pod",
     "deployment",
     "statefulset",
     "daemonset",
+    "job_name",
+    "cronjob",
     "horizontalpodautoscaler",
+    "persistentvolumeclaim",
     "node",
     "instance",
     "job",
     "namespace",
 )
+_SCRAPED = frozenset({"service", "instance", "job"})
+"""Labels of the target that was scraped."""
+_STATE_METRICS = "kube-state-metrics"
+"""Reports on every object: what was scraped is not what its alerts are about."""
 _STAMP = re.compile(r"(\d{4}-\d{2}-\d{2})[T_ ](\d{2})[-:]?(\d{2})[-:]?(\d{2})((?:\.\d+)?)")
 
 
@@ -49,6 +56,16 @@ def _alerts_of(document: object) -> list[Any] | None:
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+def _entity(labels: Mapping[str, Any]) -> str | None:
+    """What an alert is about, by its labels."""
+    about_others = any(_STATE_METRICS in str(labels.get(key)) for key in _SCRAPED)
+    names = [
+        labels.get(f"exported_{label}") or (None if about_others and label in _SCRAPED else labels.get(label))
+        for label in _ENTITY_LABELS
+    ]
+    return next((str(name) for name in names if name), None)
 
 
 def read_alerts(path: Path, oddities: list[str]) -> Iterator[dict[str, Any]]:
@@ -76,7 +93,7 @@ def read_alerts(path: Path, oddities: list[str]) -> Iterator[dict[str, Any]]:
             "state": str(alert.get("state") or status.get("state") or "firing"),
             "severity": labels.get("severity"),
             "namespace": labels.get("namespace"),
-            "entity": next((str(labels[key]) for key in ENTITY_LABELS if labels.get(key)), None),
+            "entity": _entity(labels),
             "active_at": alert.get("activeAt") or alert.get("startsAt"),
             "value": alert.get("value"),
             "labels": orjson.dumps(labels).decode(),

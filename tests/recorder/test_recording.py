@@ -149,3 +149,15 @@ def test_answers_are_graded_by_the_recorded_key(
     recording: Recording, tmp_path: Path, entity: str, score: float
 ) -> None:
     assert _graded(recording, tmp_path, entity) == score
+
+
+def test_every_series_has_one_sample_at_a_time(recording: Recording) -> None:
+    """Labels that tell series apart are recorded: queues of a controller, requests of a load generator."""
+    with open_snapshot(recording.directory) as snapshot:
+        doubled = snapshot.rows(
+            "SELECT metric FROM metrics GROUP BY object_kind, object_name, metric, labels, le, status_code, time "
+            "HAVING count(*) > 1 LIMIT 5"
+        )
+        queues = snapshot.rows("SELECT DISTINCT labels FROM metrics WHERE metric = 'workqueue_adds_total'")
+    assert doubled == []
+    assert len(queues) > 5

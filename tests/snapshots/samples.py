@@ -15,7 +15,7 @@ from typing import Any
 
 START = datetime(2025, 6, 1, 10, 0, tzinfo=UTC)
 CHANGED, FAILED, MINUTES = 10, 11, 20  # minutes after START
-PAYMENT_POD, CHECKOUT_POD = "payment-6c9f-abcde", "checkout-77d-qqqqq"
+PAYMENT_POD, CHECKOUT_POD = "payment-6c9f7d8b4-x2k4p", "checkout-77d9f5c68-qqqqq"
 RAW_LOG = (
     "Timestamp TimestampTime TraceId SpanId TraceFlags SeverityText SeverityNumber ServiceName Body ResourceSchemaUrl "
     "ResourceAttributes ScopeSchemaUrl ScopeName ScopeVersion ScopeAttributes LogAttributes"
@@ -72,7 +72,10 @@ def objects_at(minute: int) -> list[dict[str, Any]]:
     image = "shop/payment:1.0" if minute < CHANGED else "shop/payment:broken"
     status = {"observedGeneration": minute, "conditions": [{"type": "Available", "lastUpdateTime": stamp(minute)}]}
     found: list[dict[str, Any]] = []
-    for app, rs, pod in (("payment", "payment-6c9f", PAYMENT_POD), ("checkout", "checkout-77d", CHECKOUT_POD)):
+    for app, rs, pod in (
+        ("payment", "payment-6c9f7d8b4", PAYMENT_POD),
+        ("checkout", "checkout-77d9f5c68", CHECKOUT_POD),
+    ):
         container: dict[str, Any] = {"name": app, "image": image if app == "payment" else "shop/checkout:1.0"}
         if app == "checkout":
             container["env"] = [{"name": "PAYMENT_ADDR", "value": "payment:8080"}]

@@ -60,7 +60,7 @@ OLD: dict[str, dict[str, Any]] = {
         "sort_by": "max",
     },
     "get_metric_anomalies": {
-        "k8_object_name": "Pod/payment-6c9f-abcde",
+        "k8_object_name": "Pod/payment-6c9f7d8b4-x2k4p",
         "base_dir": "metrics",
         "metric_name_filter": "cpu",
         **SPAN,

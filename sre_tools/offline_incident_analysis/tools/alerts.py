@@ -13,14 +13,17 @@ from sre_tools.offline_incident_analysis.conditions import Conditions, group_col
 from sre_tools.offline_incident_analysis.replies import Answer, Row, reply_schema
 from sre_tools.registry import tool
 from srearena.snapshots import Snapshot
-from srearena.snapshots.alert_files import ENTITY_LABELS, time_in_name
+from srearena.snapshots.alert_files import time_in_name
 from srearena.snapshots.attributes import parse_attributes
 
 _BASE = Field(None, description="the snapshot's directory or its alerts/; leave out for the server's snapshot")
 # Labels that say where an alert was measured, or that other columns show; the others tell alerts of one rule apart.
-_NOT_TELLING = (*ENTITY_LABELS, *"alertname severity container uid id endpoint metrics_path prometheus".split())
+_NOT_TELLING = (
+    "alertname severity namespace service service_name instance job uid id endpoint metrics_path prometheus".split()
+)
 _NULLS = ", ".join(f'"{name}": null' for name in _NOT_TELLING)
-_OTHER_LABELS = f"json_merge_patch(CAST(labels AS JSON), '{{{_NULLS}}}')"
+OTHER_LABELS = f"json_merge_patch(CAST(labels AS JSON), '{{{_NULLS}}}')"
+"""The labels that tell the alerts of one rule and entity apart: a user, an operation."""
 _BASIS = {"snapshot": "observed_at", "activeAt": "active_at"}
 
 
@@ -40,6 +43,11 @@ def first_capture(snapshot: Snapshot) -> str | None:
         return snapshot.observed_since.replace(tzinfo=None).isoformat()
     times = [time_in_name(path.name) for path in snapshot.layout.alerts]
     return min((time.rstrip("Z") for time in times if time), default=None)
+
+
+def telling_labels(row: Row) -> Row:
+    """The further labels of an alert, without the one that names what it is about."""
+    return {key: value for key, value in parse_attributes(row["labels"]).items() if value != row["entity"]}
 
 
 @tool(
@@ -72,7 +80,7 @@ def alert_summary(call: Call, arguments: SummaryArguments) -> Answer:
         f"""
         WITH edge AS (SELECT least(min(observed_at), CAST(? AS TIMESTAMP)) AS began FROM alerts)
         SELECT alertname, coalesce(entity, 'cluster-wide') AS entity, namespace, severity,
-          CAST({_OTHER_LABELS} AS VARCHAR) AS labels,
+          CAST({OTHER_LABELS} AS VARCHAR) AS labels,
           CASE WHEN bool_or(state = 'firing') THEN 'firing' ELSE any_value(state) END AS state,
           min(observed_at) AS first_seen, max(observed_at) AS last_seen, min(active_at) AS active_since,
           round(date_diff('second', least(min(active_at), min(observed_at)), max(observed_at)) / 60.0, 1)
@@ -86,7 +94,7 @@ def alert_summary(call: Call, arguments: SummaryArguments) -> Answer:
         [first_capture(call.snapshot), *where.values],
     )
     for row in rows:
-        row["labels"] = parse_attributes(row["labels"])
+        row["labels"] = telling_labels(row)
     if arguments.state_filter:
         rows = [row for row in rows if row["state"] == arguments.state_filter.lower()]
     if arguments.min_duration_min is not None:

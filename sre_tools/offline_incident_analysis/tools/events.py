@@ -10,13 +10,11 @@ from sre_tools.errors import ToolError
 from sre_tools.offline_incident_analysis.arguments import PagedArguments
 from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.conditions import Conditions, group_columns
+from sre_tools.offline_incident_analysis.event_counts import EVENT_KEY
 from sre_tools.offline_incident_analysis.replies import Answer, reply_schema
+from sre_tools.offline_incident_analysis.workloads import workload_sql
 from sre_tools.registry import tool
 
-_DEPLOYMENT = (
-    "CASE WHEN kind = 'Pod' THEN regexp_replace(name, '-[^-]+-[^-]+$', '') "
-    "WHEN kind = 'ReplicaSet' THEN regexp_replace(name, '-[^-]+$', '') ELSE name END"
-)
 COLUMNS = {
     "event_time": "time",
     "event_kind": "type",
@@ -25,7 +23,7 @@ COLUMNS = {
     "object_kind": "kind",
     "object_name": "name",
     "namespace": "namespace",
-    "deployment": _DEPLOYMENT,
+    "deployment": workload_sql("name", "kind"),
     "source_component": "component",
     "count": "count",
     "watch_type": "watch_type",
@@ -56,8 +54,9 @@ _UNREADABLE = "reason IS NULL AND kind IS NULL AND name IS NULL"
             "object_kind": "",
             "object_name": "",
             "namespace": "",
-            "deployment": "workload the pod's name points to",
-            "count": "how often, as Kubernetes counted (rows, with group_by)",
+            "deployment": "workload that the name points to",
+            "count": "how often, as Kubernetes counted; with group_by: rows, one each time an event was updated",
+            "occurrences": "with group_by: how often, as Kubernetes counted",
         }
     ),
 )
@@ -90,9 +89,14 @@ def event_analysis(call: Call, arguments: EventArguments) -> Answer:
             values = f"count(*) AS event_rows{', ' if values else ''}{values}"
         else:
             values = f'{_AGGREGATES[arguments.agg]} AS "{arguments.agg}"'
+        source = f"events {where.where}"
+        if arguments.agg == "count":
+            values = 'CAST(sum(recorded) AS BIGINT) AS "count", CAST(sum(happened) AS BIGINT) AS occurrences'
+            source = f"""(SELECT {picks}, count(*) AS recorded, max(count) AS happened FROM events {where.where}
+                GROUP BY {", ".join(COLUMNS[name] for name in groups)}, {EVENT_KEY})"""
+            picks = ", ".join(groups)
         rows = call.snapshot.rows(
-            f"SELECT * FROM (SELECT {picks}, {values} FROM events {where.where} GROUP BY ALL) ORDER BY ALL",
-            where.values,
+            f"SELECT * FROM (SELECT {picks}, {values} FROM {source} GROUP BY ALL) ORDER BY ALL", where.values
         )
         key = "event_rows" if arguments.agg == "list" else arguments.agg
         if rows and key in rows[0]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -12,15 +12,16 @@ from sre_tools.offline_incident_analysis.arguments import Arguments, PagedArgume
 from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.conditions import Conditions
 from sre_tools.offline_incident_analysis.deployments import mass_creations
+from sre_tools.offline_incident_analysis.event_counts import EVENTS
 from sre_tools.offline_incident_analysis.identity import entity_id
 from sre_tools.offline_incident_analysis.log_patterns import find_lines
 from sre_tools.offline_incident_analysis.metric_series import NO_BUCKETS, SeriesReader, to_datetime, values_or_rates
 from sre_tools.offline_incident_analysis.object_versions import Change, all_changes, change_text
 from sre_tools.offline_incident_analysis.replies import Answer, Row, iso_time, reply_schema
 from sre_tools.offline_incident_analysis.statistics import detect_anomalies
-from sre_tools.offline_incident_analysis.tools.alerts import first_capture
+from sre_tools.offline_incident_analysis.tools.alerts import OTHER_LABELS, first_capture, telling_labels
 from sre_tools.offline_incident_analysis.topology import Topology, topology_of
-from sre_tools.offline_incident_analysis.trace_onsets import service_onsets
+from sre_tools.offline_incident_analysis.trace_onsets import Onset, request_onsets, service_onsets
 from sre_tools.registry import tool
 from srearena.snapshots import Snapshot
 
@@ -34,9 +35,10 @@ _SOURCES = Literal["change", "alert", "event", "log", "trace", "metric"]
 def _alerts(snapshot: Snapshot) -> Iterator[Row]:
     rows = (
         snapshot.rows(
-            """WITH edge AS (SELECT min(observed_at) AS began FROM alerts)
-           SELECT alertname, entity, namespace, severity, coalesce(min(active_at), min(observed_at)) AS began,
-             any_value(edge.began) AS edge FROM alerts, edge WHERE state = 'firing' GROUP BY ALL"""
+            f"""WITH edge AS (SELECT min(observed_at) AS began FROM alerts)
+           SELECT alertname, entity, namespace, severity, CAST({OTHER_LABELS} AS VARCHAR) AS labels,
+             coalesce(min(active_at), min(observed_at)) AS began, any_value(edge.began) AS edge
+           FROM alerts, edge WHERE state = 'firing' GROUP BY ALL"""
         )
         if snapshot.layout.alerts
         else []
@@ -44,7 +46,8 @@ def _alerts(snapshot: Snapshot) -> Iterator[Row]:
     for row in rows:
         if row["began"] and row["edge"] and row["began"] >= row["edge"] - timedelta(hours=1):
             about = row["entity"] or "cluster-wide"
-            text = f"alert {row['alertname']} ({row['severity']}) became active"
+            which = "".join(f", {key}={value}" for key, value in telling_labels(row).items())
+            text = f"alert {row['alertname']} ({row['severity']}{which}) became active"
             yield {"time": row["began"], "source": "alert", "entity": about, "what": text, "symptom": True}
 
 
@@ -61,8 +64,8 @@ def _changes(snapshot: Snapshot) -> Iterator[Row]:
 
 def _events(snapshot: Snapshot) -> Iterator[Row]:
     for row in snapshot.rows(
-        """SELECT kind, namespace, name, reason, min(coalesce(first_time, time)) AS began, sum(count) AS n,
-             arg_min(message, time) AS message FROM events WHERE type = 'Warning' GROUP BY ALL"""
+        f"""SELECT kind, namespace, name, reason, min(first) AS began, CAST(sum(count) AS BIGINT) AS n,
+             arg_min(first_message, first) AS message FROM ({EVENTS}) WHERE type = 'Warning' GROUP BY ALL"""
     ):
         text = f"{row['reason']} ×{row['n']}: {(row['message'] or '')[:160]}"
         about = entity_id(row["namespace"], row["kind"], row["name"] or "")
@@ -83,9 +86,17 @@ def _logs(snapshot: Snapshot) -> Iterator[Row]:
 
 
 def _traces(snapshot: Snapshot) -> Iterator[Row]:
-    for service, onsets in service_onsets(snapshot).items():
-        for onset in onsets:
-            yield {"time": onset.time, "source": "trace", "entity": service, "what": onset.text, "symptom": True}
+    """Onsets of services; of all requests if no service by itself has enough of them to tell."""
+    of_services = [_onset_row(onset, service) for service, onset in _onsets(snapshot)]
+    yield from of_services or [_onset_row(onset, "all services") for onset in request_onsets(snapshot)]
+
+
+def _onsets(snapshot: Snapshot) -> Iterator[tuple[str, Onset]]:
+    return ((service, onset) for service, onsets in service_onsets(snapshot).items() for onset in onsets)
+
+
+def _onset_row(onset: Onset, entity: str) -> Row:
+    return {"time": onset.first_seen, "source": "trace", "entity": entity, "what": onset.text, "symptom": True}
 
 
 def _metrics(snapshot: Snapshot) -> Iterator[Row]:
@@ -161,21 +172,39 @@ def incident_timeline(call: Call, arguments: TimelineArguments) -> Answer:
     return Answer(matching, {"by_source": counts}, notes)
 
 
-def first_symptom(snapshot: Snapshot) -> Row | None:
-    """The earliest symptom in alerts and traces, or else in error logs and warnings.
+Symptom = tuple[Row, timedelta]
+"""A row of the timeline, and how much later than it shows the symptom may have begun."""
 
-    Symptoms older than the recording, of the deployment for example, count only if none began during it.
+
+def _exactly(*readers: Callable[[Snapshot], Iterator[Row]]) -> Callable[[Snapshot], Iterator[Symptom]]:
+    return lambda snapshot: ((row, timedelta()) for reader in readers for row in reader(snapshot))
+
+
+def _trace_symptoms(snapshot: Snapshot) -> Iterator[Symptom]:
+    return ((_onset_row(onset, service), onset.margin) for service, onset in _onsets(snapshot))
+
+
+def first_symptom(snapshot: Snapshot) -> tuple[Symptom, bool] | None:
+    """The earliest symptom in alerts and traces, or else in error logs and warnings; and whether it began meanwhile.
+
+    Symptoms older than the recording, of the deployment for example, count only if none began during it. The earliest
+    is the one that is certain first: one whose begin is known roughly comes at its latest.
     """
     text = first_capture(snapshot)
     began = datetime.fromisoformat(text).replace(tzinfo=UTC) if text else None
-    older: list[Row] = []
-    for readers in ((_alerts, _traces), (_logs, _events)):
-        rows = [row for reader in readers for row in reader(snapshot) if row["time"]]
-        within = [row for row in rows if began is None or row["time"] >= began]
+    older: list[Symptom] = []
+    for readers in ((_exactly(_alerts), _trace_symptoms), (_exactly(_logs, _events),)):
+        found = [symptom for reader in readers for symptom in reader(snapshot) if symptom[0]["time"]]
+        within = [symptom for symptom in found if began is None or symptom[0]["time"] >= began]
         if within:
-            return min(within, key=lambda row: (row["time"], str(row["entity"])))
-        older = older or rows
-    return min(older, key=lambda row: (row["time"], str(row["entity"])), default=None)
+            return min(within, key=_certain), True
+        older = older or found
+    return (min(older, key=_certain), False) if older else None
+
+
+def _certain(symptom: Symptom) -> tuple[datetime, str]:
+    row, margin = symptom
+    return row["time"] + margin, str(row["entity"])
 
 
 class ImpactArguments(Arguments):
@@ -241,7 +270,8 @@ def _score(change: Change, symptom: datetime, window: timedelta, hops: int | Non
 def change_impact(call: Call, arguments: ImpactArguments) -> Answer:
     """What changed shortly before the first symptom, most suspicious first: by nearness in time, nearness in the
     topology, and kind of change. Example: change_impact() or change_impact(symptom_entity="Service/checkout")."""
-    symptom_row = first_symptom(call.snapshot)
+    first = first_symptom(call.snapshot)
+    (symptom_row, margin), recent = first if first else ((None, timedelta()), False)
     requested_time = parse_time(arguments.symptom_time, "symptom_time")
     if requested_time is None and symptom_row is None:
         return Answer([], {}, ["no symptom in alerts, traces, logs or events; give symptom_time"])
@@ -250,13 +280,14 @@ def change_impact(call: Call, arguments: ImpactArguments) -> Answer:
     staged = {id(added[position]) for position in mass_creations([(change.time, change.kind) for change in added])}
     tz = symptom_row["time"].tzinfo if symptom_row else changes[0].time.tzinfo if changes else None
     symptom: datetime = requested_time.replace(tzinfo=tz) if requested_time else symptom_row["time"]  # type: ignore[index]
+    latest = symptom if requested_time else symptom + margin
     symptom_entity = arguments.symptom_entity or (str(symptom_row["entity"]) if symptom_row else "")
     window = timedelta(minutes=arguments.window_minutes)
     graph = topology_of(call.snapshot)
     hops = _distances(graph, symptom_entity) if symptom_entity else {}
     rows: list[Row] = []
     for change in changes:
-        if change.time < symptom - window or _earliest(change) > symptom:
+        if change.time < symptom - window or _earliest(change) > latest:
             continue
         entity = entity_id(change.namespace, change.kind, change.name)
         distance = hops.get(entity)
@@ -279,4 +310,6 @@ def change_impact(call: Call, arguments: ImpactArguments) -> Answer:
     if symptom_row and not requested_time:
         summary["symptom"] = symptom_row["what"]
     notes = [] if rows else ["nothing changed in that time; widen window_minutes, or see incident_timeline"]
+    if not requested_time and not recent:
+        notes.append("no symptom began during the recording: this one is older, and may be none of an incident")
     return Answer(rows, summary, notes)

@@ -35,8 +35,8 @@ class LogArguments(PagedArguments):
 def _add_object(call: Call, where: Conditions, text: str) -> None:
     pods, names = pods_and_owners(topology_of(call.snapshot), text)
     target = parse_identifier(text)
-    if target.kind == "Pod":
-        where.add("pod = ?", target.name)
+    if (target.kind or "").lower() == "pod":
+        where.add("lower(pod) = lower(?)", target.name)
         return
     marks, others = ", ".join("?" for _ in pods) or "NULL", ", ".join("?" for _ in names)
     where.add(f"pod IN ({marks}) OR deployment IN ({others}) OR service IN ({others})", *pods, *names, *names)

@@ -10,6 +10,7 @@ from datetime import datetime
 from statistics import fmean, median
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import Field
 
 from sre_tools.errors import ToolError
@@ -27,9 +28,11 @@ from sre_tools.offline_incident_analysis.metric_series import (
     distinguishing_labels,
     metric_objects,
     to_datetime,
+    totals_at,
 )
 from sre_tools.offline_incident_analysis.replies import Answer, Row, iso_time, reply_schema
 from sre_tools.offline_incident_analysis.statistics import is_counter
+from sre_tools.offline_incident_analysis.workloads import workload_of, workload_sql
 from sre_tools.registry import tool
 from srearena.snapshots.series import summaries
 
@@ -86,8 +89,7 @@ class MetricArguments(TimeRangeArguments):
     labels_keep: list[str] = Field(default_factory=lambda: ["span_name", "span_kind", "status_code", "le", "container"])
 
 
-_DEPLOYMENT = """CASE WHEN object_kind = 'pod' AND regexp_matches(object_name, '-.*-')
-    THEN regexp_replace(object_name, '-[^-]*-[^-]*$', '') ELSE object_name END"""
+_DEPLOYMENT = workload_sql("object_name", "object_kind")
 _OBJECT = "concat(upper(object_kind[1]), object_kind[2:], '/', object_name)"
 _KEYS = {
     "deployment": _DEPLOYMENT,
@@ -424,21 +426,23 @@ def _evaluate(call: Call, arguments: MetricArguments, relation: str) -> Answer:
         raise ToolError("eval: the expression names no metric")
     by_time = arguments.group_by == "timestamp"
     per_object = _GROUPS.get(arguments.group_by or "") in ("deployment", "object_name")
-    tables: dict[str, dict[float, dict[str, list[float]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    members: dict[str, dict[str, list[Series]]] = defaultdict(lambda: defaultdict(list))
     groups: dict[str, str] = {}
     reader = SeriesReader(call.snapshot, _conditions(call, arguments, names), arguments, relation=relation)
     for series in reader:
         place = f"{series.kind.title()}/{series.object}" if per_object else "all"
         groups[place] = _deployment(series) if _GROUPS.get(arguments.group_by or "") == "deployment" else place
-        for time, value in zip(series.times, series.values, strict=True):
-            tables[place][time][metric_identifier(series.metric)].append(value)
+        if len(series.times):
+            members[place][metric_identifier(series.metric)].append(series)
     results: dict[str, list[float]] = defaultdict(list)
-    for place, table in tables.items():
-        latest: dict[str, float] = {}
-        for second in sorted(table):
-            # Series are scraped at slightly different times: use the last value of each.
-            latest.update({m: math.fsum(v) for m, v in table[second].items()})
-            if latest.keys() >= expression.metrics and (result := expression.value(latest)) is not None:
+    for place, metrics in members.items():
+        if not metrics.keys() >= expression.metrics:
+            continue
+        times = np.unique(np.concatenate([series.times for found in metrics.values() for series in found]))
+        totals = {metric: totals_at(times, found) for metric, found in metrics.items()}
+        for position, second in enumerate(times.tolist()):
+            latest = {metric: float(values[position]) for metric, values in totals.items()}
+            if not any(map(math.isnan, latest.values())) and (result := expression.value(latest)) is not None:
                 results[str(iso_time(to_datetime(second))) if by_time else groups[place]].append(result)
     aggregate = _AGGREGATES[arguments.agg]
     label = arguments.group_by or "object"
@@ -460,7 +464,7 @@ def _evaluate(call: Call, arguments: MetricArguments, relation: str) -> Answer:
 
 
 def _deployment(series: Series) -> str:
-    return series.object.rsplit("-", 2)[0] if series.kind == "pod" and series.object.count("-") >= 2 else series.object
+    return workload_of(series.object, "Pod") if series.kind == "pod" else series.object
 
 
 def _sorted(rows: list[Row], column: str | None) -> list[Row]:

@@ -157,9 +157,10 @@ def _require(call: Call, text: str) -> list[dict[str, Any]]:
     """The matching objects; ToolError with the nearest names if there are none."""
     objects = matching(call, text)
     if not objects:
-        existing = call.snapshot.rows("SELECT DISTINCT kind, name FROM objects WHERE name IS NOT NULL")
+        every = call.snapshot.rows("SELECT DISTINCT kind, name FROM objects WHERE name IS NOT NULL")
         target = parse_identifier(text)
-        names = nearest(target.name, (row["name"] for row in existing if not target.kind or row["kind"] == target.kind))
+        existing = [row for row in every if str(row["kind"]).lower() == (target.kind or "").lower()] or every
+        names = nearest(target.name, (row["name"] for row in existing))
         near = [f"{row['kind']}/{row['name']}" for row in existing if row["name"] in names][:8]
         hint = f"did you mean {', '.join(sorted(near))}?" if near else "this snapshot has no objects"
         raise ToolError(f"no object {text!r} in this snapshot; {hint}")

@@ -32,7 +32,10 @@ _CALLS, _BUCKETS = "traces_span_metrics_calls_total", "traces_span_metrics_durat
 _SERVICE_METRICS = {_CALLS: "error_rate", _BUCKETS: "duration_p95"}
 _NODE_METRICS = ("kube_node_", "node_")
 # Long labels that repeat other columns, or that nothing else in a recording refers to.
-_DROPPED_LABELS = frozenset(("__name__", "id", "name", "uid", "metrics_path", "endpoint"))
+_DROPPED_LABELS = frozenset(("__name__", "uid", "metrics_path", "endpoint"))
+_CONTAINER_IDS = frozenset(("id", "name"))
+"""What cAdvisor calls a container; labels of these names in other metrics tell series apart (queues, requests)."""
+_CADVISOR_METRICS = "container_"
 
 _SERVICE_SERIES = f'__name__=~"{"|".join(_SERVICE_METRICS)}"'
 _NODE_SERIES = '__name__=~"(kube_)?node_.+"'
@@ -188,6 +191,7 @@ def _write_series(
             if when not in times:
                 times[when] = format_timestamp(when)
         labels = series.labels
+        dropped = _DROPPED_LABELS | (_CONTAINER_IDS if series.metric.startswith(_CADVISOR_METRICS) else frozenset())
         for kind, name_of_owner, more in _owners(series.metric, labels, namespaces):
             if only is not None and (kind, name_of_owner) not in only:
                 continue
@@ -195,7 +199,7 @@ def _write_series(
                 "metric_name": series.metric,
                 f"{kind}_name": name_of_owner,
                 "namespace": labels.get("namespace", ""),
-                "tags": mapping({k: v for k, v in labels.items() if k not in _DROPPED_LABELS}),
+                "tags": mapping({k: v for k, v in labels.items() if k not in dropped}),
                 **more,
             }
             columns = METRIC_COLUMNS[kind]
