@@ -15,9 +15,11 @@ from typing import Any, TypeVar
 
 from srearena.cluster.embedded.api.authentication import Credentials
 from srearena.cluster.embedded.api.connections import HttpConnection
+from srearena.cluster.embedded.api.in_cluster import MetricsPage
 from srearena.cluster.embedded.api.server import ApiServer
 from srearena.cluster.embedded.assembly import CONTROL_PLANE, Assembly, assemble
 from srearena.cluster.embedded.control import ControlError
+from srearena.cluster.embedded.controllers.certificate_signing import CertificateSigningController
 from srearena.cluster.embedded.controllers.token_secrets import TokenSecretController
 from srearena.cluster.embedded.forking import RenewableSelector, in_fork
 from srearena.cluster.embedded.internal_errors import InternalErrors
@@ -29,6 +31,7 @@ from srearena.cluster.embedded.pacing import Pacer, wall_now
 from srearena.cluster.embedded.programs.system.control_plane import API_PORT
 from srearena.cluster.embedded.registry.identity import User
 from srearena.cluster.embedded.telemetry.apis import query_apis
+from srearena.cluster.embedded.telemetry.component_metrics import ComponentMetrics
 from srearena.cluster.embedded.telemetry.server import TelemetryServer
 from srearena.coroutines import close_loop
 
@@ -36,6 +39,8 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 _TOKEN_LENGTH = 40
+METRICS_PORTS = {2381: "etcd", 10257: "kube-controller-manager", 10259: "kube-scheduler"}
+"""Ports at which programs of the control plane serve metrics, and the jobs under which they are scraped."""
 ADMINISTRATOR = User("kubernetes-admin", ("system:masters", "system:authenticated"))
 
 
@@ -51,12 +56,17 @@ class Host:
         self.pacer = Pacer(world.clock, 0.0 if options.behind else options.speed)
         self.server = ApiServer(world, credentials, options.port, self.assembly.nodes.agent)
         self.server.backend.extensions = self.assembly.extensions
+        self.server.backend.component_metrics = ComponentMetrics(self.assembly.telemetry.metrics, world.clock)
+        self._sign_with(credentials)
         self.server.before_request = self.pacer.catch_up
         apis = query_apis(self.assembly.telemetry, options.prometheus)
         self.telemetry = TelemetryServer(apis, self._telemetry_token(), HttpConnection)
         self.telemetry.before_request = self.pacer.catch_up
         control_plane = self.assembly.nodes.kubelets[CONTROL_PLANE].machine
         control_plane.handlers[API_PORT] = self.server.in_cluster.answer
+        for port, job in METRICS_PORTS.items():
+            page = MetricsPage(self.server.backend, job, anonymous=job == "etcd")
+            control_plane.handlers[port] = page.answer
         self._flow: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -106,7 +116,9 @@ class Host:
         for listener in self._listeners:
             listener.leave()
         world.randomness.rekey(secret.encode())
-        self.server.use(Credentials(secret.encode(), self.options.start or wall_now()))
+        credentials = Credentials(secret.encode(), self.options.start or wall_now())
+        self.server.use(credentials)
+        self._sign_with(credentials)
         self.telemetry.token = self._telemetry_token()
         self.assembly.nodes.renew_tokens()
         tokens = self.assembly.controllers[TokenSecretController.name]
@@ -115,6 +127,12 @@ class Host:
         if seed is not None:
             world.randomness.reseed(seed)
             self.assembly.traffic.reseed()
+
+    def _sign_with(self, credentials: Credentials) -> None:
+        """Let requests for certificates be signed by the authority that the API server trusts."""
+        controller = self.assembly.controllers[CertificateSigningController.name]
+        assert isinstance(controller, CertificateSigningController)
+        controller.authority = credentials.authority
 
     def _telemetry_token(self) -> str:
         return self.assembly.world.randomness.secret("telemetry token").hex()[:_TOKEN_LENGTH]

@@ -46,6 +46,7 @@ from srearena.cluster.embedded.objects import is_terminating
 from srearena.cluster.embedded.registry.errors import ApiError, BadRequest, InternalError, Unauthorized
 from srearena.cluster.embedded.registry.identity import User
 from srearena.cluster.embedded.registry.resources import Resource
+from srearena.cluster.embedded.telemetry.component_metrics import CONTENT_TYPE
 
 _log = logging.getLogger(__name__)
 
@@ -96,6 +97,7 @@ SOCKETS: Final[Mapping[str, Callable[[Backend, sockets.WebSocket], Awaitable[Non
     "pods/log": logs.stream,
 }
 
+_OTHER_PATHS: Final = ("/metrics", "/openapi/v2", "/openapi/v3", "/version")
 _METHODS: Final = {"create": "POST", "update": "PUT"}
 """Verbs whose name in metrics is that of the HTTP method."""
 
@@ -281,7 +283,7 @@ class Application:
         match request.path.strip("/").split("/"):
             case [""]:
                 issuer = (issuer_discovery.CONFIGURATION, issuer_discovery.KEYS)
-                paths = [*discovery.paths(), *health.paths(), *issuer, "/openapi/v2", "/openapi/v3", "/version"]
+                paths = [*discovery.paths(), *health.paths(), *issuer, *_OTHER_PATHS]
                 await show(request, {"paths": sorted(paths)})
             case ["api" | "apis" as root]:
                 await self._discover(request, core=root == "api")
@@ -301,6 +303,9 @@ class Application:
                 await self._open_api_3(request, "", version)
             case ["openapi", "v3", "apis", group, version]:
                 await self._open_api_3(request, group, version)
+            case ["metrics"] if self._backend.component_metrics is not None:
+                page = self._backend.component_metrics.of_component("apiserver")
+                await request.reply(200, page, CONTENT_TYPE)
             case ["version"]:
                 await request.reply(200, orjson.dumps(health.VERSION, option=orjson.OPT_INDENT_2))
             case _:

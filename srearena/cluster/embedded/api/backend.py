@@ -14,6 +14,7 @@ from srearena.cluster.embedded.extension_servers import ExtensionServers
 from srearena.cluster.embedded.registry.registry import Registry
 from srearena.cluster.embedded.registry.tokens import TokenIssuer
 from srearena.cluster.embedded.store import Store
+from srearena.cluster.embedded.telemetry.component_metrics import ComponentMetrics
 from srearena.cluster.embedded.world import World
 
 
@@ -30,6 +31,9 @@ class Backend:
     """The nodes; without any, nothing that needs a kubelet can be reached."""
     extensions: ExtensionServers | None = None
     """The way to the servers of aggregated APIs; without it their APIs are unavailable."""
+
+    component_metrics: ComponentMetrics | None = None
+    """The metrics of the cluster's own components; without it they have none."""
 
     @property
     def registry(self) -> Registry:

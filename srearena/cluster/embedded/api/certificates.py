@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -33,6 +34,13 @@ SERVER_NAMES = (
 SERVER_ADDRESSES = ("10.96.0.1", "127.0.0.1")
 LIFETIME = timedelta(days=3650)
 _EARLY = timedelta(days=1)
+
+
+_BACKDATED = timedelta(minutes=5)
+_EXTENDED_USAGES = {
+    "client auth": ExtendedKeyUsageOID.CLIENT_AUTH,
+    "server auth": ExtendedKeyUsageOID.SERVER_AUTH,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,35 @@ class CertificateAuthority:
         attributes.append(x509.NameAttribute(NameOID.COMMON_NAME, user.name))
         purpose = "/".join(("client", user.name, *groups))
         return self._issue(purpose, x509.Name(attributes), ExtendedKeyUsageOID.CLIENT_AUTH)
+
+    def sign(
+        self, request: x509.CertificateSigningRequest, usages: Sequence[str], seconds: int, now: float, purpose: str
+    ) -> bytes:
+        """Sign what a request asks for, for some seconds from now on."""
+        start = datetime.fromtimestamp(int(now), UTC) - _BACKDATED
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(request.subject)
+            .issuer_name(self._certificate.subject)
+            .public_key(request.public_key())
+            .serial_number(self._serial(f"request/{purpose}"))
+            .not_valid_before(start)
+            .not_valid_after(min(start + timedelta(seconds=seconds), self._not_before + LIFETIME))
+            .add_extension(_usage_of(usages), critical=True)
+        )
+        purposes = [_EXTENDED_USAGES[usage] for usage in usages if usage in _EXTENDED_USAGES]
+        if purposes:
+            builder = builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
+        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        builder = builder.add_extension(authority, critical=False)
+        try:
+            names = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        except x509.ExtensionNotFound:
+            pass
+        else:
+            builder = builder.add_extension(names, critical=False)
+        return self._signed(builder).public_bytes(serialization.Encoding.PEM)
 
     def server_context(self) -> SSLContext:
         """TLS for the server: a client may show a certificate, and then it must be one of ours."""
@@ -132,6 +169,10 @@ class CertificateAuthority:
 
     def _signed(self, builder: x509.CertificateBuilder) -> x509.Certificate:
         return builder.sign(self._key, hashes.SHA256(), ecdsa_deterministic=True)
+
+
+def _usage_of(usages: Sequence[str]) -> x509.KeyUsage:
+    return _key_usage(digital_signature="digital signature" in usages, key_encipherment="key encipherment" in usages)
 
 
 def _key_usage(

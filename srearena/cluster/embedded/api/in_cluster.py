@@ -14,10 +14,18 @@ from collections.abc import Coroutine, Generator
 from typing import Any
 from urllib.parse import urlsplit
 
+import orjson
+
 from srearena.cluster.embedded.api.application import Application
+from srearena.cluster.embedded.api.authorization import Attributes
+from srearena.cluster.embedded.api.backend import Backend
 from srearena.cluster.embedded.api.requests import Message
 from srearena.cluster.embedded.api.waiting import IN_WORLD
 from srearena.cluster.embedded.machine.networking.http_message import HttpRequest, HttpResponse
+from srearena.cluster.embedded.registry.errors import ApiError
+from srearena.cluster.embedded.telemetry.component_metrics import CONTENT_TYPE
+
+_HEALTH = ("/healthz", "/livez", "/readyz", "/health")
 
 
 class InClusterApi:
@@ -54,6 +62,30 @@ class InClusterApi:
         await _InWorld(self._application(scope, receive, send))
         response.body = b"".join(body)
         return response
+
+
+class MetricsPage:
+    """`/metrics` of a program of the control plane, at its own port: for users who may read that path."""
+
+    def __init__(self, backend: Backend, job: str, *, anonymous: bool = False) -> None:
+        self._backend = backend
+        self._job = job
+        self._anonymous = anonymous
+
+    async def answer(self, request: HttpRequest) -> HttpResponse:
+        if request.path.startswith(_HEALTH):
+            return HttpResponse.text("ok")
+        pages = self._backend.component_metrics
+        try:
+            if not self._anonymous:
+                token = request.header("Authorization").partition(" ")[2].strip()
+                user = self._backend.authenticator.user_of_token(token)
+                self._backend.authorizer.check(user, Attributes(request.method.lower(), path=request.path))
+        except ApiError as error:
+            return HttpResponse(error.code, orjson.dumps(error.status()) + b"\n", {"Content-Type": "application/json"})
+        if request.path != "/metrics" or pages is None:
+            return HttpResponse.text("404 page not found\n", 404)
+        return HttpResponse(200, pages.of_component(self._job), {"Content-Type": CONTENT_TYPE})
 
 
 class _InWorld:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from srearena.cluster.embedded.machine.containers.container import Container
 from srearena.cluster.embedded.machine.containers.log import ContainerLog
+from srearena.cluster.embedded.machine.files.inodes import Directory
 from srearena.cluster.embedded.machine.networking.sockets import NetworkNamespace
 from srearena.cluster.embedded.objects import Obj
 
@@ -70,6 +71,22 @@ class NodeAgent(Protocol):
 
     def sockets(self, pod: Obj) -> NetworkNamespace | None:
         """The network namespace of the pod; None while it has no sandbox."""
+        ...
+
+    def pods_of(self, node: str) -> list[Obj]:
+        """The pods that the kubelet of a node manages."""
+        ...
+
+    def running_pods(self, node: str) -> list[Obj]:
+        """The pods that the container runtime of a node runs, as far as the runtime knows them."""
+        ...
+
+    def summary(self, node: str) -> Obj:
+        """What a node and its pods use, as the kubelet's summary."""
+        ...
+
+    def log_files(self, node: str) -> Directory:
+        """/var/log of a node."""
         ...
 
     def node_usage(self, node: str) -> Usage | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from srearena.cluster.embedded.api import kubelet_api
 from srearena.cluster.embedded.api.pod_containers import KUBELET_PORT, node_address
 from srearena.cluster.embedded.api.requests import Request
 from srearena.cluster.embedded.api.waiting import completed
@@ -92,7 +93,7 @@ def _endpoints(backend: Backend, namespace: str, service: str, port: str) -> lis
 
 
 async def node(backend: Backend, request: Request, row: Resource) -> None:
-    """The kubelet's own endpoints; of those only its health is served."""
+    """The kubelet's own API."""
     _, name, _ = _parsed(request.info.name)
     if backend.store.get("nodes", "", name) is None:
         raise NotFound("nodes", name)
@@ -100,9 +101,10 @@ async def node(backend: Backend, request: Request, row: Resource) -> None:
     if trouble:
         address = f"{node_address(backend, name)}:{KUBELET_PORT}"
         raise ServiceUnavailable(f"error trying to reach service: dial tcp {address}: {trouble}")
-    healthy = request.info.parts[3:] == ("healthz",)
-    text = b"ok" if healthy else b"404 page not found\n"
-    await request.reply(200 if healthy else 404, text, "text/plain; charset=utf-8")
+    assert backend.agent is not None
+    answer = kubelet_api.answer(backend, backend.agent, name, request.method, request.info.parts[3:], request.path)
+    moved = [("location", f"{request.path}/")] if answer.status == 301 else []
+    await request.reply(answer.status, answer.body, answer.content_type, moved)
 
 
 def _port_number(pod: Obj, port: str) -> int:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.kubelet.node.usage import Usage
+from srearena.cluster.embedded.kubelet.summary import Summary
 from srearena.cluster.embedded.machine.containers.runtime import ContainerRecord, Sandbox
+from srearena.cluster.embedded.machine.files import host_tree
+from srearena.cluster.embedded.machine.files.inodes import Directory
 from srearena.cluster.embedded.machine.networking.sockets import NetworkNamespace
 from srearena.cluster.embedded.objects import Obj, uid_of
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.kubelet.nodes import Nodes
+
+LOGS = "/var/log"
 
 
 class Agent:
@@ -42,6 +47,33 @@ class Agent:
     def sockets(self, pod: Obj) -> NetworkNamespace | None:
         sandbox = self._sandbox(pod)
         return sandbox.namespace if sandbox is not None and sandbox.ready else None
+
+    def pods_of(self, node: str) -> list[Obj]:
+        """The pods that the kubelet of a node manages."""
+        kubelet = self._nodes.kubelets[node]
+        return [worker.pod for worker in kubelet.workers.values()]
+
+    def running_pods(self, node: str) -> list[Obj]:
+        """The pods that the container runtime of a node runs, as far as the runtime knows them."""
+        found = []
+        for sandbox in self._nodes.kubelets[node].machine.sandboxes.values():
+            running = [
+                {"name": record.name, "image": record.image.digest, "resources": {}} for record in sandbox.running()
+            ]
+            if sandbox.ready and running:
+                metadata = {key: sandbox.pod["metadata"][key] for key in ("name", "namespace", "uid")}
+                spec = {"containers": running}
+                found.append({"metadata": {**metadata, "creationTimestamp": None}, "spec": spec, "status": {}})
+        return found
+
+    def summary(self, node: str) -> Obj:
+        """What a node and its pods use."""
+        return Summary(self._nodes.kubelets[node], self._nodes.usage).document()
+
+    def log_files(self, node: str) -> Directory:
+        """/var/log of a node."""
+        found = host_tree.find(self._nodes.kubelets[node].machine.files.root, LOGS)
+        return found if isinstance(found, Directory) else Directory()
 
     def node_usage(self, node: str) -> Usage | None:
         return self._nodes.usage.of_node(node)

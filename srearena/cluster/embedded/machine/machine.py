@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.component_logs import ComponentLogs
+from srearena.cluster.embedded.machine import host_views
 from srearena.cluster.embedded.machine.containers.container import KernelFacts
 from srearena.cluster.embedded.machine.files.host_tree import host_tree
 from srearena.cluster.embedded.machine.files.inodes import Space
@@ -131,6 +132,7 @@ class Machine:
         """Called with every container that is created."""
         self._addresses: dict[str, Sandbox] = {}
         self._last_address = 1
+        host_views.install(self)
         self._kernel = KernelFacts()
         """As last read; traffic reads it for every server at every step."""
 

@@ -67,7 +67,7 @@ class UsageSampler:
 
     def _scrape_node(self, machine: Machine, known: Mapping[str, _Sample], now: float) -> tuple[float, int]:
         """Sample every container of a node; returns the processor time and the memory of the whole node."""
-        total = SYSTEM_CORES * machine.cores * (now - machine.booted_at) + machine.own_load.cpu_seconds()
+        total = _system_seconds(machine, now)
         used_memory = SYSTEM_MEMORY + machine.memory_ballast
         for record in machine.live.values():
             if record.container is None:
@@ -78,6 +78,12 @@ class UsageSampler:
             if now - record.started_at >= BLIND_SECONDS:
                 self._containers[record.id] = _follow(known.get(record.id), now, spent, memory)
         return total, used_memory
+
+    def cpu_seconds_of(self, machine: Machine) -> float:
+        """The processor time of a machine since it booted: of its own programs and of the containers that run."""
+        running = (record.container for record in machine.live.values())
+        spent = sum(container.meter.cpu_seconds() for container in running if container is not None)
+        return _system_seconds(machine, self._clock.now) + spent
 
     def of_node(self, name: str) -> Usage | None:
         found = self._nodes.get(name)
@@ -96,6 +102,10 @@ class UsageSampler:
                 return None
             found[record.name] = usage
         return found or None
+
+
+def _system_seconds(machine: Machine, now: float) -> float:
+    return SYSTEM_CORES * machine.cores * (now - machine.booted_at) + machine.own_load.cpu_seconds()
 
 
 def _follow(before: _Sample | None, now: float, cpu_seconds: float, memory: int) -> _Sample:

@@ -51,7 +51,7 @@ class ControlPlaneProgram(Program):
         async def answer(request: HttpRequest) -> HttpResponse:
             handler = served.get(self.port)
             # Clients without credentials (the kubelet's probes) may only access health checks.
-            if handler is None or not request.header("Authorization"):
+            if handler is None or (self.tls and not request.header("Authorization")):
                 return await self.answer(request)
             return await handler(request)
 

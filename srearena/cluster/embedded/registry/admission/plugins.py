@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from srearena.cluster.embedded.registry.admission.certificates import (
+    CertificateApproval,
+    CertificateSigning,
+    CertificateSubjectRestriction,
+)
 from srearena.cluster.embedded.registry.admission.limits import LimitRanger
 from srearena.cluster.embedded.registry.admission.namespaces import NamespaceLifecycle
 from srearena.cluster.embedded.registry.admission.pod_defaults import (
@@ -34,6 +39,9 @@ def install(registry: Registry) -> Webhooks:
         DefaultStorageClass(store),
         ClaimResize(store),
         RuntimeClass(store),
+        CertificateApproval(webhooks.conditions),
+        CertificateSigning(webhooks.conditions),
+        CertificateSubjectRestriction(),
         DefaultIngressClass(store),
         ValidatingPolicies(store, registry.resources, webhooks.conditions),
         webhooks,

@@ -19,6 +19,7 @@ from srearena.cluster.embedded.kubelet.statistics import (
     Statistics,
     plugin_of,
 )
+from srearena.cluster.embedded.kubelet.summary import BYTES_PER_FILE, BYTES_PER_INODE
 from srearena.cluster.embedded.kubelet.volumes.volumes import needed_volumes
 from srearena.cluster.embedded.machine.files.mounted_volume import MountedVolume
 from srearena.cluster.embedded.machine.machine import Machine
@@ -29,7 +30,6 @@ from srearena.cluster.embedded.telemetry.collectors.collector import SLOW_INTERV
 from srearena.cluster.embedded.telemetry.collectors.control_plane import CLIENT_METRICS, write_client
 from srearena.cluster.embedded.telemetry.collectors.go_process import GoProcess
 from srearena.cluster.embedded.telemetry.collectors.machine_usage import MachineUsages
-from srearena.cluster.embedded.telemetry.collectors.node_exporter import BYTES_PER_FILE, BYTES_PER_INODE
 from srearena.cluster.embedded.telemetry.collectors.node_job import KubeletJob
 from srearena.cluster.embedded.telemetry.collectors.scraper import Scraper
 from srearena.cluster.embedded.telemetry.collectors.sections import Sections, histogram_rows

@@ -13,6 +13,7 @@ from math import exp
 
 from srearena.cluster.embedded.kubelet.kubelet import Kubelet
 from srearena.cluster.embedded.kubelet.nodes import Nodes
+from srearena.cluster.embedded.kubelet.summary import BYTES_PER_FILE, BYTES_PER_INODE
 from srearena.cluster.embedded.machine.machine import OS_IMAGE, Machine
 from srearena.cluster.embedded.network.flows import Flows
 from srearena.cluster.embedded.telemetry.collectors.machine_usage import MachineUsages
@@ -89,10 +90,6 @@ _UNTYPED = (
 _UNITS = ("containerd.service", "kubelet.service", "ssh.service", "systemd-journald.service")
 _UNIT_STATES = ("activating", "active", "deactivating", "failed", "inactive")
 _LOADS = (("node_load1", 60.0), ("node_load5", 300.0), ("node_load15", 900.0))
-BYTES_PER_INODE = 16_384
-"""The ratio with which mkfs.ext4 creates a file system."""
-BYTES_PER_FILE = 40_000
-"""The average size of a file of an operating system and of images. Chosen."""
 _SYSTEM_CACHE = 380 * 1024**2
 """Page cache of the operating system's own files. Chosen: a kind node idles at about that."""
 _SLAB = 95 * 1024**2

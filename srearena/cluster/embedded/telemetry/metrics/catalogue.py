@@ -96,8 +96,17 @@ def own_metrics(store: MetricStore, now: int) -> bytes:
     return target_page(store, now, {"job": "prometheus"}, ("job", "instance"))
 
 
-def target_page(store: MetricStore, now: int, target: Mapping[str, str], target_labels: Collection[str]) -> bytes:
-    """Return the metrics of a target as it exposed them at the last scrape, without the labels of the target."""
+def target_page(
+    store: MetricStore,
+    now: int,
+    target: Mapping[str, str],
+    target_labels: Collection[str],
+    own: Mapping[str, Collection[str]] | None = None,
+) -> bytes:
+    """Return the metrics of a target as it exposed them at the last scrape, without the labels of the target.
+
+    `own` names labels that series with one of some other labels have themselves.
+    """
     families: dict[str, list[str]] = {}
     hidden = {NAME, *target_labels}
     matchers = [Matcher(name, "=", value) for name, value in target.items()]
@@ -106,7 +115,9 @@ def target_page(store: MetricStore, now: int, target: Mapping[str, str], target_
             name = value_of(labels, NAME)
             if name.startswith(_ABOUT_SCRAPES) or missing(value)[0]:
                 continue
-            inner = ",".join(f"{key}={quoted(text)}" for key, text in labels if key not in hidden)
+            names = {key for key, _ in labels}
+            shown = {label for label, others in (own or {}).items() if not names.isdisjoint(others)}
+            inner = ",".join(f"{key}={quoted(text)}" for key, text in labels if key not in hidden or key in shown)
             families.setdefault(name, []).append(f"{name}{{{inner}}} " if inner else f"{name} ")
             families[name][-1] += json_float(float(value[0]))
     lines: list[str] = []
