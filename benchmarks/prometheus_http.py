@@ -1,9 +1,10 @@
 """Instant queries over HTTP, here and in the real Prometheus beside us, on the same samples, in turns.
 
 Run it with `python -m benchmarks.prometheus_http [--pods N] [--rounds N]`; figures belong in docs/promql.md. Both
-servers are processes of their own and are asked over one connection each; a figure is the median of all rounds. The
-real one is Debian's package, or the binary that `PROMETHEUS` names; without one only our own times are shown. `ALERTS`
-is evaluated from the packaged rules here, and written as samples there.
+servers are processes of their own and are asked over one connection each; a figure is the median of all rounds. Times
+on the wall depend on what else runs on the machine; the processor time of each server hardly does. The real one is
+Debian's package, or the binary that `PROMETHEUS` names; without one only our own times are shown. `ALERTS` is evaluated
+from the packaged rules here, and written as samples there.
 """
 
 from __future__ import annotations
@@ -75,18 +76,26 @@ async def serve(pods: int) -> None:
 
 
 @contextlib.contextmanager
-def served(pods: int) -> Iterator[int]:
+def served(pods: int) -> Iterator[tuple[int, int]]:
+    """Serve in another process; its port and process identifier."""
     command = [sys.executable, "-m", "benchmarks.prometheus_http", "--pods", str(pods), "--serve"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
-            yield int(process.stdout.readline())
+            yield int(process.stdout.readline()), process.pid
         finally:
             process.communicate("")
 
 
+def processor_milliseconds(pid: int) -> float:
+    """The processor time that all threads of a process have used."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e6
+
+
 class Client:
-    def __init__(self, port: int, token: str = "") -> None:
+    def __init__(self, port: int, pid: int, token: str = "") -> None:
+        self.pid = pid
         self._connection = http.client.HTTPConnection("127.0.0.1", port)
         self._headers = {"authorization": f"Bearer {token}"} if token else {}
 
@@ -113,29 +122,38 @@ def main() -> None:
         return
     queries = QUERIES | ADDED
     with contextlib.ExitStack() as stack:
-        clients = [Client(stack.enter_context(served(arguments.pods)), TOKEN)]
+        clients = [Client(*stack.enter_context(served(arguments.pods)), TOKEN)]
         if BINARY is not None:
             real = stack.enter_context(running(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
             real.write([*all_samples(arguments.pods), *_alerts(arguments.pods)])
-            clients.append(Client(int(real.address.rpartition(":")[2])))
-        ratios = []
-        print(f"{'query':24} {'results':>8} {'ours':>9}" + (f" {'real':>9}    ratio" if len(clients) > 1 else ""))
+            clients.append(Client(int(real.address.rpartition(":")[2]), real.pid))
+        ratios, processor_ratios = [], []
+        real_columns = f" {'real':>9}    ratio {'ours, CPU':>12} {'real, CPU':>12}    ratio"
+        print(f"{'query':24} {'results':>8} {'ours':>9}" + (real_columns if len(clients) > 1 else ""))
         for name, query in queries.items():
             times: list[list[float]] = [[] for _ in clients]
             counts = [0 for _ in clients]
+            used = [0.0 for _ in clients]
             for _ in range(arguments.rounds):
                 for number, client in enumerate(clients):
+                    before = processor_milliseconds(client.pid)
                     elapsed, counts[number] = client.ask(query)
+                    used[number] += (processor_milliseconds(client.pid) - before) / arguments.rounds
                     times[number].append(elapsed)
             medians = [statistics.median(found) for found in times]
             line = f"{name:24} {counts[0]:8} {medians[0]:6.2f} ms"
             if len(clients) > 1:
                 assert counts[0] == counts[1], f"{name}: {counts[0]} results here, {counts[1]} there"
                 ratios.append(medians[0] / medians[1])
+                processor_ratios.append(used[0] / used[1])
                 line += f" {medians[1]:6.2f} ms {ratios[-1]:7.2f}x"
+                line += f" {used[0]:9.2f} ms {used[1]:9.2f} ms {processor_ratios[-1]:7.2f}x"
             print(line)
         if ratios:
-            print(f"median ratio: {statistics.median(ratios):.2f}x")
+            print(
+                f"median ratio: {statistics.median(ratios):.2f}x; of processor time: "
+                f"{statistics.median(processor_ratios):.2f}x"
+            )
 
 
 def _alerts(pods: int) -> list[SampleSeries]:

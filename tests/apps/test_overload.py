@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -152,12 +153,23 @@ def assert_signals_agree(loaded: Loaded, seconds: float) -> dict[SpanKey, Signal
     spans = loaded.spans_since(moment)
     assert spans
     assert all(span.end <= loaded.assembly.world.clock.now for span in spans)
+    assert_spans_are_described(spans)
     found = traced(spans, lambda span: str(dict(span.resource.attributes)["k8s.namespace.name"]))
     for key, sample in found.items():
         assert_one_agrees(key, metrics[key], sample)
     assert_log_lines_agree(loaded.traffic, metrics, moment, seconds)
     assert_addresses_exist(loaded.traffic, moment)
     return metrics
+
+
+def assert_spans_are_described(spans: list[Span]) -> None:
+    """By the semantic conventions, and with the library that recorded them where it is one."""
+    for span in spans:
+        attributes = dict(span.attributes)
+        if "rpc.service" in attributes:
+            assert re.fullmatch(r"(?!grpc\.)[\w.]+", str(attributes["rpc.service"])), span.name
+            language = dict(span.resource.attributes).get("telemetry.sdk.language")
+            assert span.scope or language not in ("go", "python", "nodejs", "java", "dotnet"), span.name
 
 
 def assert_one_agrees(key: SpanKey, metric: Signal, sample: Signal) -> None:

@@ -31,6 +31,20 @@ def test_a_healthy_cluster_has_no_target_down(cluster: Observed) -> None:
         assert target.samples or target.job == "kube-dns", "a name server without queries has no samples"
 
 
+def test_scrapes_take_the_time_of_the_way_and_of_the_page(cluster: Observed) -> None:
+    def durations() -> dict[str, float]:
+        found = cluster.series("scrape_duration_seconds", node=NODE) | cluster.series(
+            "scrape_duration_seconds", instance=NODE
+        )
+        return {dict(labels).get("metrics_path", dict(labels)["job"]): value for labels, value in found.items()}
+
+    first = durations()
+    assert first["/metrics/probes"] < first["/metrics"] < first["/metrics/cadvisor"] < 0.5
+    assert first["node-exporter"] > 3 * first["/metrics/probes"]
+    cluster.pass_time(60)
+    assert all(0.5 < value / first[name] < 2 and value != first[name] for name, value in durations().items())
+
+
 def test_a_machine_without_power_is_down_and_its_series_end(cluster: Observed) -> None:
     booted = cluster.value("node_boot_time_seconds", instance=NODE)
     cluster.nodes.access.power_off(NODE)

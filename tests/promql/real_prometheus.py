@@ -47,8 +47,9 @@ def version() -> int:
 
 
 class RealPrometheus:
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, pid: int) -> None:
         self.address = address
+        self.pid = pid
 
     def ask(self, path: str, **parameters: str) -> dict[str, Any]:
         url = f"{self.address}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
@@ -99,7 +100,7 @@ def running(directory: Path) -> Iterator[RealPrometheus]:
                 urllib.request.urlopen(f"{address}/-/ready", timeout=5).close()
                 break
             time.sleep(0.1)
-        yield RealPrometheus(address)
+        yield RealPrometheus(address, process.pid)
     finally:
         process.terminate()
         process.wait(timeout=30)

@@ -20,7 +20,8 @@ from srearena.cluster.embedded.telemetry.traces.store import SpanStore
 from srearena.cluster.embedded.traffic.spans import Resource, Span, exception
 
 NOW = 1_800_000_000.0
-FRONTEND = Resource("frontend", (("k8s.pod.name", "frontend-1"), ("k8s.namespace.name", "shop")), "otelhttp")
+FRONTEND = Resource("frontend", (("k8s.pod.name", "frontend-1"), ("k8s.namespace.name", "shop")))
+SCOPE = "otelhttp"
 CART = Resource("cart", (("k8s.pod.name", "cart-1"),))
 WORKER = Resource("worker", (("k8s.pod.name", "worker-1"),))
 LONG_ID = 0xABCDEF0123456789 << 64 | 1
@@ -31,9 +32,18 @@ def small_shop() -> JaegerApi:
     store.add(
         [
             Span(
-                LONG_ID, 1, 0, FRONTEND, "GET /cart", "server", NOW - 60, 0.25, attributes=(("http.status_code", 500),)
+                LONG_ID,
+                1,
+                0,
+                FRONTEND,
+                "GET /cart",
+                "server",
+                NOW - 60,
+                0.25,
+                attributes=(("http.status_code", 500),),
+                scope=SCOPE,
             ),
-            Span(LONG_ID, 2, 1, FRONTEND, "Cart/Get", "client", NOW - 59.99, 0.2, "error", "UNAVAILABLE"),
+            Span(LONG_ID, 2, 1, FRONTEND, "Cart/Get", "client", NOW - 59.99, 0.2, "error", "UNAVAILABLE", scope=SCOPE),
             Span(
                 LONG_ID,
                 3,
@@ -50,7 +60,7 @@ def small_shop() -> JaegerApi:
             ),
         ]
     )
-    store.add([Span(7, 4, 0, FRONTEND, "GET /", "server", NOW - 30, 0.01, "ok")])
+    store.add([Span(7, 4, 0, FRONTEND, "GET /", "server", NOW - 30, 0.01, "ok", scope=SCOPE)])
     store.add(
         [
             Span(8, 5, 0, CART, "orders publish", "producer", NOW - 20, 0.01),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from srearena.application_model.schema import Dependency, Effect, Operation, Step
 from srearena.cluster.embedded.traffic.failures import Failure
 from srearena.cluster.embedded.traffic.servers import Instance, Server, ServerKey, Store
+from srearena.cluster.embedded.traffic.spans import Attributes
 
 NodeKey = tuple[ServerKey, str, str]
 """Server, operation and route."""
@@ -47,6 +48,8 @@ class Node:
     error: str
     payload: int = 512
     effects: tuple[ActiveEffect, ...] = ()
+    flag_evaluations: tuple[Attributes, ...] = ()
+    """Of feature flags that its code asks for, where the library that does so adds them to spans."""
     plan: tuple[Action, ...] = ()
     index: int = -1
     level: int = 0

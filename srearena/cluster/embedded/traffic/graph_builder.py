@@ -35,6 +35,7 @@ from srearena.cluster.embedded.traffic.protocols import as_discovery, implements
 from srearena.cluster.embedded.traffic.routing import find_operation, keeps_route
 from srearena.cluster.embedded.traffic.servers import Instance, Server, ServerKey, Store
 from srearena.cluster.embedded.traffic.settings import holds
+from srearena.cluster.embedded.traffic.spans import Attributes
 
 CONNECT_TIMEOUT = 20.0
 """Connect timeout of clients that configure none. Chosen: between the 10 s of common HTTP clients and the kernel's
@@ -45,6 +46,8 @@ RESEND = 0.2
 """First retransmission of Linux TCP: the minimal retransmission timeout, TCP_RTO_MIN (200 ms)."""
 MAX_LEVEL = 40
 """Deepest chain of calls; a loop of calls is cut there. Chosen: deeper than any application here."""
+_FLAG_HOOKS = frozenset(("go", "dotnet", "python"))
+"""Runtimes whose programs here register OpenFeature's tracing hook, as those of the OpenTelemetry demo do."""
 
 
 class GraphBuilder:
@@ -62,6 +65,7 @@ class GraphBuilder:
         self._paths: dict[tuple[ServerKey, str], list[tuple[float, Path | Failure]]] = {}
         self._watched: list[tuple[object, int]] = []
         self._flags: dict[tuple[ServerKey, str], object] = {}
+        self._variants: dict[tuple[ServerKey, str], str] = {}
 
     def graph(self, roots: Sequence[Node], further: Sequence[Node] = ()) -> Graph:
         """Return the graph of everything that the roots call, and of the nodes found while planning them."""
@@ -128,9 +132,12 @@ class GraphBuilder:
         passes = 1 - settings.number(operation.fails, 0.0)
         active: list[ActiveEffect] = []
         error = operation.error
+        flags: list[str] = []
         for effect in instance.program.effects:
             if effect.operation not in ("*", name):
                 continue
+            if effect.when.flag is not None and not effect.unhealthy:
+                flags.append(effect.when.flag)
             value = self.value_of(instance, effect.when)
             if value is None:
                 continue
@@ -152,6 +159,7 @@ class GraphBuilder:
             error,
             operation.payload,
             tuple(active),
+            self._flag_evaluations(instance, flags),
         )
 
     def value_of(self, instance: Instance, condition: Condition) -> object | None:
@@ -178,9 +186,20 @@ class GraphBuilder:
                     evaluate = getattr(server, "evaluate", None)
                     if evaluate is not None:
                         self._watch(server)
-                        self._flags[key] = evaluate(flag)
+                        self._flags[key], self._variants[key] = evaluate(flag)
                         break
         return self._flags[key]
+
+    def _flag_evaluations(self, instance: Instance, flags: list[str]) -> tuple[Attributes, ...]:
+        """Return the attributes of the events by which OpenFeature's tracing hook records evaluations."""
+        if instance.runtime not in _FLAG_HOOKS:
+            return ()
+        found = []
+        for flag in dict.fromkeys(flags):
+            if self._flag(instance, flag) is not None:
+                evaluation = ("feature_flag.key", flag), ("feature_flag.provider_name", "flagd")
+                found.append((*evaluation, ("feature_flag.variant", self._variants[instance.key, flag])))
+        return tuple(found)
 
     def _watch(self, server: object) -> None:
         if not any(watched is server for watched, _ in self._watched):
@@ -212,8 +231,11 @@ class GraphBuilder:
         instance = node.server
         assert isinstance(instance, Instance)
         for step in steps:
-            if step.when is not None and self.value_of(instance, step.when) is None:
-                continue
+            if step.when is not None:
+                if step.when.flag is not None:
+                    node.flag_evaluations += self._flag_evaluations(instance, [step.when.flag])
+                if self.value_of(instance, step.when) is None:
+                    continue
             if not in_parallel:
                 self._group += 1
             if step.call is not None:

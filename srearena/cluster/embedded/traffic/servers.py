@@ -92,6 +92,7 @@ class Server:
             ("k8s.namespace.name", self.namespace),
             ("k8s.pod.name", self.pod),
             ("k8s.pod.uid", uid_of(pod)),
+            ("k8s.pod.ip", self.host.address),
             ("k8s.node.name", self.node),
             ("k8s.container.name", self.container.config.name),
         ]
@@ -100,6 +101,8 @@ class Server:
         if "app.kubernetes.io/version" in labels:
             attributes.append(("service.version", str(labels["app.kubernetes.io/version"])))
         if self.runtime:
+            attributes.append(("service.instance.id", uid_of(pod)))
+            attributes.append(("telemetry.sdk.name", "opentelemetry"))
             attributes.append(("telemetry.sdk.language", _LANGUAGES.get(self.runtime, self.runtime)))
         return Resource(self.name, tuple(attributes))
 

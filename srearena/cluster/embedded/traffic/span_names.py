@@ -17,6 +17,69 @@ _SYSTEMS = {
 _BROKERS = {"kafka": "kafka", "amqp": "rabbitmq"}
 
 
+_GO = "go.opentelemetry.io/contrib/instrumentation/"
+_NODE, _PYTHON, _JAVA = "@opentelemetry/instrumentation-", "opentelemetry.instrumentation.", "io.opentelemetry."
+_SCOPES = {
+    "go": {
+        "grpc": f"{_GO}google.golang.org/grpc/otelgrpc",
+        "http": f"{_GO}net/http/otelhttp",
+        "mongo": f"{_GO}go.mongodb.org/mongo-driver/mongo/otelmongo",
+        "postgres": "github.com/XSAM/otelsql",
+        "mysql": "github.com/XSAM/otelsql",
+        "redis": "github.com/redis/go-redis/extra/redisotel",
+    },
+    "node": {name: _NODE + name for name in ("grpc", "http", "redis", "mysql")} | {"mongo": f"{_NODE}mongodb"},
+    "python": {
+        "grpc": f"{_PYTHON}grpc",
+        "http": f"{_PYTHON}requests",
+        "postgres": f"{_PYTHON}psycopg2",
+        "mysql": f"{_PYTHON}pymysql",
+    },
+    "java": {
+        "grpc": f"{_JAVA}grpc-1.6",
+        "http": f"{_JAVA}http-url-connection",
+        "kafka": f"{_JAVA}kafka-clients-0.11",
+        "mongo": f"{_JAVA}mongo-3.1",
+        "mysql": f"{_JAVA}jdbc",
+    },
+    "dotnet": {
+        "grpc": "OpenTelemetry.Instrumentation.GrpcNetClient",
+        "http": "System.Net.Http",
+        "redis": "OpenTelemetry.Instrumentation.StackExchangeRedis",
+        "postgres": "Npgsql",
+    },
+    "rust": {"http": "opentelemetry-instrumentation-reqwest"},
+    "php": {"http": "io.opentelemetry.contrib.php.http-async"},
+    "ruby": {"http": "OpenTelemetry::Instrumentation::NetHTTP"},
+}
+"""By runtime and protocol: the libraries that record clients' spans."""
+_SERVER_SCOPES = {
+    "python": {"http": f"{_PYTHON}flask"},
+    "java": {"http": f"{_JAVA}tomcat-10.0"},
+    "dotnet": {"grpc": "Microsoft.AspNetCore", "http": "Microsoft.AspNetCore"},
+    "rust": {"http": "opentelemetry-instrumentation-actix-web"},
+    "php": {"http": "io.opentelemetry.contrib.php.slim"},
+    "ruby": {"http": "OpenTelemetry::Instrumentation::Sinatra"},
+}
+"""Those that record servers' spans, where they are others."""
+
+
+def node_scope(node: Node) -> str:
+    """Return the library that records a server's span; empty where the program records it itself."""
+    operation, server = node.operation, node.server
+    if operation is None or operation.span_kind != "server" or not isinstance(server, Instance):
+        return ""
+    grpc = not (node.route or operation.route) and any(one.protocol == "grpc" for one in server.program.listen)
+    protocol = "grpc" if grpc else "http"
+    scopes = _SERVER_SCOPES.get(server.runtime, _SCOPES.get(server.runtime, {}))
+    return scopes.get(protocol) or _SCOPES.get(server.runtime, {}).get(protocol, "")
+
+
+def call_scope(call: Call) -> str:
+    """Return the library that records a client's span."""
+    return _SCOPES.get(call.target.instance.runtime, {}).get(call.target.dependency.protocol, "")
+
+
 def node_span(node: Node) -> str:
     """Return the name of a server's span; empty where none is recorded."""
     operation = node.operation
@@ -64,7 +127,10 @@ def call_span(call: Call) -> str:
 
 
 def _rpc_attributes(name: str) -> list[tuple[str, Value]]:
-    service, _, method = name.strip("/").rpartition("/")
+    """Of a span's name: `service/method`, which libraries precede with `/`, `POST /` or `grpc.`."""
+    service, _, method = name.rpartition(" ")[2].removeprefix("grpc.").strip("/").rpartition("/")
+    if not service:
+        return [("rpc.system", "grpc")]  # a name that the program gave
     return [("rpc.system", "grpc"), ("rpc.service", service), ("rpc.method", method)]
 
 

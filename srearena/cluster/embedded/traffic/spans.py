@@ -21,8 +21,6 @@ class Resource:
     service: str
     attributes: Attributes = ()
     """Beside `service.name`: `k8s.namespace.name`, `k8s.pod.name`, `telemetry.sdk.language`..."""
-    scope: str = ""
-    """The instrumentation library, such as `go.opentelemetry.io/contrib/instrumentation/...`."""
 
 
 @dataclass(slots=True)
@@ -62,6 +60,8 @@ class Span:
     events: tuple[SpanEvent, ...] = ()
     links: tuple[tuple[int, int], ...] = ()
     """(trace, span) that caused this one without waiting for it: the producer of a consumed message."""
+    scope: str = ""
+    """The instrumentation library, such as `go.opentelemetry.io/contrib/instrumentation/...`."""
 
     @property
     def end(self) -> float:

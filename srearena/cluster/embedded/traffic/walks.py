@@ -27,8 +27,15 @@ from srearena.cluster.embedded.traffic.outcomes import (
     TIMEOUT,
 )
 from srearena.cluster.embedded.traffic.servers import Instance
-from srearena.cluster.embedded.traffic.span_names import call_attributes, call_span, node_attributes, node_span
-from srearena.cluster.embedded.traffic.spans import Attributes, Span, exception
+from srearena.cluster.embedded.traffic.span_names import (
+    call_attributes,
+    call_scope,
+    call_span,
+    node_attributes,
+    node_scope,
+    node_span,
+)
+from srearena.cluster.embedded.traffic.spans import Attributes, Span, SpanEvent, exception
 
 MAX_SPANS = 400
 """Spans per trace, at most. Chosen: bounds the cost of a walk through a deep fan-out."""
@@ -129,7 +136,8 @@ class Walker:
                 status,  # type: ignore[arg-type]
                 error,
                 self._node_attributes(node, error),
-                (exception(start + elapsed, "error", error),) if error and node.fails > 0 else (),
+                self._node_events(node, start + wait, start + elapsed, error),
+                scope=node_scope(node),
             )
         failed_status = node.operation.status if node.operation is not None else 500
         return Result(not error, elapsed, error, failed_status if error else 200, abandoned)
@@ -160,6 +168,14 @@ class Walker:
         line = operation.failure_log if words.error and operation.failure_log else operation.log
         if line and (words.error or self.random.random() < operation.log_share):
             self.lines.append(LogLine(time, server, line, words, node))
+
+    @staticmethod
+    def _node_events(node: Node, began: float, ended: float, error: str) -> tuple[SpanEvent, ...]:
+        """The evaluations of feature flags, which come first, and the exception of a failure."""
+        events = [SpanEvent(began, "feature_flag", evaluation) for evaluation in node.flag_evaluations]
+        if error and node.fails > 0:
+            events.append(exception(ended, "error", error))
+        return tuple(events)
 
     def _node_attributes(self, node: Node, error: str) -> Attributes:
         if error:
@@ -269,6 +285,7 @@ class Walker:
                 "unset" if result.ok else "error",
                 result.error,
                 self._call_attributes(call, link, result.error),
+                scope=call_scope(call),
             )
         return result
 

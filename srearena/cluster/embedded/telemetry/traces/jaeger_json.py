@@ -42,10 +42,10 @@ def tags(span: Span) -> Iterator[tuple[str, Value]]:
     yield "internal.span.format", "otlp"
 
 
-def process_tags(resource: Resource) -> Iterator[tuple[str, Value]]:
-    yield from resource.attributes
-    if resource.scope:
-        yield "otel.library.name", resource.scope
+def process_tags(span: Span) -> Iterator[tuple[str, Value]]:
+    yield from span.resource.attributes
+    if span.scope:
+        yield "otel.library.name", span.scope
 
 
 def as_text(value: Value) -> str:
@@ -56,21 +56,22 @@ def as_text(value: Value) -> str:
 
 
 def trace_json(trace: Trace) -> Json:
-    numbers: dict[Resource, str] = {}
+    numbers: dict[tuple[Resource, str], str] = {}
     processes: dict[str, Json] = {}
     spans = []
     trace_id = trace_id_text(trace.trace_id)
     for span in sorted(trace.spans, key=lambda span: (span.start, -span.duration)):
-        process = numbers.get(span.resource)
+        recorder = (span.resource, span.scope)
+        process = numbers.get(recorder)
         if process is None:
-            process = numbers[span.resource] = f"p{len(numbers) + 1}"
-            processes[process] = _process(span.resource)
+            process = numbers[recorder] = f"p{len(numbers) + 1}"
+            processes[process] = _process(span)
         spans.append(_span(span, trace_id, process))
     return {"traceID": trace_id, "spans": spans, "processes": processes, "warnings": None}
 
 
-def _process(resource: Resource) -> Json:
-    return {"serviceName": resource.service, "tags": _pairs(sorted(process_tags(resource)))}
+def _process(span: Span) -> Json:
+    return {"serviceName": span.service, "tags": _pairs(sorted(process_tags(span)))}
 
 
 def _span(span: Span, trace_id: str, process: str) -> Json:

@@ -57,7 +57,7 @@ class TraceQuery:
 
     def _is_tagged(self, span: Span) -> bool:
         span_tags = {(key, as_text(value)) for key, value in tags(span)}
-        span_tags.update((key, as_text(value)) for key, value in process_tags(span.resource))
+        span_tags.update((key, as_text(value)) for key, value in process_tags(span))
         for event in span.events:
             span_tags.add(("event", event.name))
             span_tags.update((key, as_text(value)) for key, value in event.attributes)

@@ -23,10 +23,15 @@ def export(spans: Iterable[Span]) -> Json:
 
 def _resource_spans(resource: Resource, spans: list[Span]) -> Json:
     attributes: Attributes = (("service.name", resource.service), *resource.attributes)
-    scope = {"name": resource.scope} if resource.scope else {}
+    by_scope: dict[str, list[Span]] = {}
+    for span in spans:
+        by_scope.setdefault(span.scope, []).append(span)
     return {
         "resource": {"attributes": _pairs(attributes)},
-        "scopeSpans": [{"scope": scope, "spans": [_span(span) for span in spans]}],
+        "scopeSpans": [
+            {"scope": {"name": scope} if scope else {}, "spans": [_span(span) for span in group]}
+            for scope, group in by_scope.items()
+        ],
     }
 
 

@@ -50,13 +50,14 @@ def _spans(document: Any) -> Iterable[Span]:
         attributes = attributes_of((group.get("resource") or {}).get("attributes"))
         service = next((str(value) for key, value in attributes if key == "service.name"), "unknown_service")
         others = tuple(pair for pair in attributes if pair[0] != "service.name")
+        resource = Resource(service, others)
         for scoped in _list(group.get("scopeSpans"), "scopeSpans"):
-            resource = Resource(service, others, str((scoped.get("scope") or {}).get("name", "")))
+            scope = str((scoped.get("scope") or {}).get("name", ""))
             for span in _list(scoped.get("spans"), "spans"):
-                yield _span(span, resource)
+                yield _span(span, resource, scope)
 
 
-def _span(span: Json, resource: Resource) -> Span:
+def _span(span: Json, resource: Resource, scope: str) -> Span:
     status = span.get("status") or {}
     start, end = (int(span.get(name) or 0) / 1e9 for name in ("startTimeUnixNano", "endTimeUnixNano"))
     return Span(
@@ -83,6 +84,7 @@ def _span(span: Json, resource: Resource) -> Span:
             (_identifier(link.get("traceId"), 32, "traceId"), _identifier(link.get("spanId"), 16, "spanId"))
             for link in _list(span.get("links"), "links")
         ),
+        scope,
     )
 
 

@@ -68,13 +68,14 @@ class FlagServer:
             self.file_error = str(problem)
         return True
 
-    def evaluate(self, flag: str, default: Any = None) -> Any:
-        """The current value of a flag; the default where it cannot be evaluated."""
+    def evaluate(self, flag: str) -> tuple[Any, str]:
+        """The current value of a flag and the name of its variant; nothing where it cannot be evaluated."""
         self.refresh()
         try:
-            return self.definitions.evaluate(flag).value
+            found = self.definitions.evaluate(flag)
         except FlagError:
-            return default
+            return None, ""
+        return found.value, found.variant
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         await self._process.spend(0.0001)

@@ -108,26 +108,40 @@ def _evaluated(histograms: Histograms, compute: Compute) -> Vector:
     buckets = histograms.buckets
     values = np.full((len(histograms.members), buckets.steps), np.nan)
     present = np.zeros(values.shape, dtype=bool)
+    alike: dict[tuple[float, ...], list[tuple[int, list[int]]]] = {}
+    """By bounds: the histograms of which every bucket is present at every step. They are evaluated together."""
     with np.errstate(all="ignore"):
         for number, members in enumerate(histograms.members.values()):
-            for steps, bounds, counts in _patterns(buckets, members):
+            rows = [row for _, row in members]
+            if buckets.present[rows].all():
+                alike.setdefault(tuple([bound for bound, _ in members]), []).append((number, rows))
+                continue
+            for steps, bounds, counts in _patterns(buckets, members, rows):
                 present[number, steps] = True
-                if math.isinf(bounds[-1]) and bounds[-1] > 0:
-                    values[number, steps] = compute(steps, *_coalesced(bounds, counts))
-                else:
-                    values[number, steps] = compute(steps, bounds, np.zeros((0, len(steps))))
+                values[number, steps] = _complete(compute, steps, bounds, counts)
+        for shared, group in alike.items():
+            numbers = [number for number, _ in group]
+            counts = buckets.values[[rows for _, rows in group]].transpose(1, 0, 2).reshape(len(shared), -1)
+            steps = np.tile(np.arange(buckets.steps), len(group))
+            present[numbers] = True
+            values[numbers] = _complete(compute, steps, np.array(shared), counts).reshape(len(group), -1)
     return Vector(list(histograms.members), values, present).pruned()
 
 
-def _patterns(buckets: Vector, members: list[tuple[float, int]]) -> Iterator[tuple[Integers, Floats, Floats]]:
+def _complete(compute: Compute, steps: Integers, bounds: Floats, counts: Floats) -> Floats:
+    """Compute from buckets whose last one has everything; others have no counts."""
+    if math.isinf(bounds[-1]) and bounds[-1] > 0:
+        return compute(steps, *_coalesced(bounds, counts))
+    return compute(steps, bounds, np.zeros((0, len(steps))))
+
+
+def _patterns(
+    buckets: Vector, members: list[tuple[float, int]], rows: list[int]
+) -> Iterator[tuple[Integers, Floats, Floats]]:
     """Yield steps at which the same buckets are present, with bounds and counts."""
-    rows = [row for _, row in members]
     shown = buckets.present[rows]
     counts = buckets.values[rows]
     bounds = np.array([bound for bound, _ in members])
-    if shown.all():
-        yield np.arange(buckets.steps), bounds, counts
-        return
     patterns, which = np.unique(shown, axis=1, return_inverse=True)
     for number, pattern in enumerate(patterns.T):
         if pattern.any():
