@@ -4,6 +4,7 @@ Events of one object and reason differ in their UID, or in their message where a
 
 from __future__ import annotations
 
+_LARGEST = 2**53  # that every reader of JSON can represent
 EVENT_KEY = "coalesce(uid, concat_ws('|', component, message)), first_time"
 
 EVENTS = f"""
@@ -12,3 +13,8 @@ SELECT type, reason, kind, namespace, name, max(count) AS count, min(coalesce(fi
 FROM events GROUP BY type, reason, kind, namespace, name, {EVENT_KEY}
 """
 """One row per event, however often it was recorded."""
+
+
+def integer_sum(column: str) -> str:
+    """The sum of a column of counts as an integer; a recording may contain any number."""
+    return f"CAST(least(sum({column}), {_LARGEST}) AS BIGINT)"

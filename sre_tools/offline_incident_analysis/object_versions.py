@@ -37,7 +37,9 @@ class Change:
 def _writes(body: Obj) -> set[tuple[datetime, str]]:
     """Time and writer of each entry of the managed fields, without those of the status."""
     writes = set()
-    for entry in (body.get("metadata") or {}).get("managedFields") or []:
+    metadata = body.get("metadata")
+    entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
+    for entry in entries if isinstance(entries, list) else ():
         text = entry.get("time") if isinstance(entry, dict) and entry.get("subresource") != "status" else None
         if text:
             try:

@@ -41,7 +41,7 @@ class Topology:
     _in: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
 
     def node(self, namespace: str | None, kind: str, name: str) -> str:
-        node = Node(namespace, kind, name)
+        node = Node(namespace, str(kind), str(name))  # of a recording, where references may be anything
         self.nodes.setdefault(node.id, node)
         return node.id
 
@@ -131,12 +131,17 @@ def _get(value: Any, *path: str) -> Any:
     return value
 
 
+def _mapping(value: Any) -> Obj:
+    return value if isinstance(value, dict) else {}
+
+
 def _dicts(value: Any) -> list[Obj]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _selects(selector: Any, labels: Any) -> bool:
-    return bool(selector) and isinstance(labels, dict) and all(labels.get(k) == v for k, v in selector.items())
+    required, present = _mapping(selector), _mapping(labels)
+    return bool(required) and all(present.get(key) == value for key, value in required.items())
 
 
 class _Builder:
@@ -174,7 +179,7 @@ class _Builder:
         elif obj.kind == "Pod":
             self._pod(node, space, body)
         elif obj.kind == "HorizontalPodAutoscaler":
-            target = _get(body, "spec", "scaleTargetRef") or {}
+            target = _mapping(_get(body, "spec", "scaleTargetRef"))
             if target.get("kind") and target.get("name"):
                 graph.edge(node, "targets", graph.node(space, target["kind"], target["name"]))
         elif obj.kind in ("NetworkPolicy", "PodDisruptionBudget"):
@@ -193,15 +198,16 @@ class _Builder:
                 self.graph.edge(node, relation, pod)
 
     def _chaos(self, node: str, space: str | None, body: Obj) -> None:
-        spec = body.get("spec")
-        inner = [spec, *(value for value in (spec or {}).values() if isinstance(value, dict))]
+        spec = _mapping(body.get("spec"))
+        inner = [spec, *(value for value in spec.values() if isinstance(value, dict))]
         for part in inner:
             selector = _get(part, "selector")
-            for namespace in _get(selector, "namespaces") or [space]:
+            namespaces = _get(selector, "namespaces")
+            for namespace in namespaces if isinstance(namespaces, list) else [space]:
                 self._select(node, namespace, "targets", _get(selector, "labelSelectors"))
 
     def _pod(self, node: str, space: str | None, body: Obj) -> None:
-        graph, spec = self.graph, body.get("spec") or {}
+        graph, spec = self.graph, _mapping(body.get("spec"))
         if spec.get("nodeName"):
             graph.edge(graph.node(None, "Node", spec["nodeName"]), "contains", node)
         for kind, name in _references(spec):

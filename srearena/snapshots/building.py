@@ -18,7 +18,7 @@ from srearena.snapshots.alert_files import read_alerts
 from srearena.snapshots.delimited import bodies_to_json, extent_of, header_of, repair
 from srearena.snapshots.errors import SnapshotError
 from srearena.snapshots.series import batches, empty_series, series_selection
-from srearena.snapshots.tables import SCHEMAS, identifier, literal, resource_table, selection
+from srearena.snapshots.tables import SCHEMAS, column_expressions, identifier, literal, resource_table, selection
 
 if TYPE_CHECKING:
     import duckdb
@@ -109,10 +109,12 @@ class Builder:
         groups: dict[tuple[str, ...], list[Path]] = {}
         for path in sources:
             header = tuple(header_of(path))
-            if header:
-                groups.setdefault(header, []).append(path)
-            else:
+            if not header:
                 oddities.append(f"{path.name}: empty")
+            elif column_expressions(self._table, list(header)) == column_expressions(self._table, []):
+                oddities.append(f"{path.name}: not read, it has no column of {self._table}")
+            else:
+                groups.setdefault(header, []).append(path)
         # Count the rows independently while DuckDB reads; its result is accepted if both counts agree.
         with ThreadPoolExecutor(1, thread_name_prefix="extent") as counting:
             files = [path for paths in groups.values() for path in paths]
@@ -120,7 +122,7 @@ class Builder:
             rows = self._try_write(groups, 0, target)
             if rows == sum(extent.result().rows for extent in extents.values()):
                 return rows, oddities
-            longest = max(extent.result().longest for extent in extents.values())
+            longest = max((extent.result().longest for extent in extents.values()), default=0)
             if longest > _DEFAULT_ROW_BYTES:
                 rows = self._try_write(groups, longest, target)
                 if rows == sum(extent.result().rows for extent in extents.values()):
@@ -131,7 +133,7 @@ class Builder:
         try:
             for header, paths in groups.items():
                 groups[header] = [self._well_formed(header, path, repaired, oddities) for path in paths]
-            longest = max(extent_of(path).longest for paths in groups.values() for path in paths)
+            longest = max((extent_of(path).longest for paths in groups.values() for path in paths), default=0)
             return self._write(groups, longest, target), oddities
         except duckdb.Error as problem:
             raise SnapshotError(

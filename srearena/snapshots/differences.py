@@ -7,6 +7,7 @@ inserting a container is one addition and not a change of every item after it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 from typing import Any
 
 import orjson
@@ -23,6 +24,7 @@ _BOOKKEEPING_ANNOTATIONS = (
     "endpoints.kubernetes.io/last-change-trigger-time",
 )
 _MISSING: Any = object()
+_MAX_COMPARISONS = 40_000  # of changed lines; chosen: a fraction of a second for the worst text
 
 
 def parse_body(text: str | None) -> Obj:
@@ -46,9 +48,9 @@ def essential(value: Any, path: tuple[str, ...] = ()) -> Any:
             result[key] = essential(item, (*path, key))
         return result
     if isinstance(value, list):
-        names = [item.get("name") if isinstance(item, dict) else None for item in value]
-        if value and all(names) and len(set(names)) == len(names):
-            return {str(name): essential(item, (*path, str(name))) for name, item in zip(names, value, strict=True)}
+        named = {item["name"]: item for item in value if isinstance(item, dict) and isinstance(item.get("name"), str)}
+        if value and len(named) == len(value):
+            return {name: essential(item, (*path, name)) for name, item in named.items()}
         return [essential(item, path) for item in value]
     return value
 
@@ -77,10 +79,38 @@ def _text_differences(path: str, old: Any, new: Any) -> Iterator[Obj]:
         if before and after:
             yield from differences(before, after, path)
             return
-        old_lines, new_lines = old.splitlines(), new.splitlines()
-        old_set, new_set = set(old_lines), set(new_lines)
-        removed = [line for line in old_lines if line not in new_set]
-        added = [line for line in new_lines if line not in old_set]
+        removed, added = _line_differences(old.splitlines(), new.splitlines())
         yield {"path": path, "type": "changed", "old": "\n".join(removed), "new": "\n".join(added)}
         return
     yield {"path": path, "type": "changed", "old": old, "new": new}
+
+
+def _line_differences(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
+    """The lines that were removed and added, each part below the less indented line that it belongs to."""
+    start = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    most = min(len(old), len(new)) - start
+    end = next((i for i in range(most) if old[-1 - i] != new[-1 - i]), most)
+    before, after = old[start : len(old) - end], new[start : len(new) - end]
+    if len(before) * len(after) > _MAX_COMPARISONS:
+        lines_before, lines_after = set(before), set(after)
+        return [line for line in before if line not in lines_after], [
+            line for line in after if line not in lines_before
+        ]
+    removed: list[str] = []
+    added: list[str] = []
+    for operation, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if operation != "equal":
+            removed += _with_parent(old, start + a, start + b)
+            added += _with_parent(new, start + c, start + d)
+    return removed, added
+
+
+def _with_parent(lines: list[str], begin: int, end: int) -> list[str]:
+    part = lines[begin:end]
+    indentation = min((_indentation(line) for line in part if line.strip()), default=0)
+    above = (line for line in reversed(lines[:begin]) if line.strip() and _indentation(line) < indentation)
+    return [*([parent] if (parent := next(above, None)) else []), *part]
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())

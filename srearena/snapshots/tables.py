@@ -113,11 +113,16 @@ MACROS = (
     """,
     # Most times have no zone or end in Z; measured: a cast without zones takes a tenth of the time of one with zones.
     r"""
-    CREATE OR REPLACE MACRO instant(t) AS coalesce(
+    CREATE OR REPLACE MACRO any_instant(t) AS coalesce(
       CASE WHEN ends_with(t, 'Z') THEN TRY_CAST(t AS TIMESTAMP)
         WHEN length(t) BETWEEN 19 AND 29 AND NOT contains(t, '+') AND t NOT LIKE '____-__-__%-%'
         AND right(t, 1) BETWEEN '0' AND '9' THEN TRY_CAST(t AS TIMESTAMP) END,
       CAST(TRY_CAST(t AS TIMESTAMPTZ) AS TIMESTAMP), odd_instant(t))
+    """,
+    # Go writes the year 1 for no time; Python has no years after 9999.
+    r"""
+    CREATE OR REPLACE MACRO instant(t) AS CASE
+      WHEN any_instant(t) BETWEEN TIMESTAMP '1970-01-01' AND TIMESTAMP '9999-12-30' THEN any_instant(t) END
     """,
     # A log line without variable parts (ids, addresses, numbers), so that lines of the same event have equal templates.
     r"""

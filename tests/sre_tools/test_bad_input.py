@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from random import Random
 from time import monotonic
 from typing import Any
 
@@ -63,6 +65,43 @@ def test_files_that_are_something_else(tmp_path: Path) -> None:
     for name in (*TABLES[:4], "metrics/pod_x_raw.tsv"):
         (directory / name).write_text("a\tb\n1\t2\n")
     _call_every_tool(directory, tmp_path)
+
+
+ODD: tuple[Any, ...] = (7, "x", [1], {"a": 1}, None)
+
+
+def test_objects_and_events_of_any_shape(directory: Path, tmp_path: Path) -> None:
+    bodies: list[Any] = [*ODD]
+    for odd in ODD:
+        bodies += [{"kind": "Pod", "metadata": odd}, {"type": "DELETED", "object": odd}]
+        meta = {"name": "odd", "namespace": "shop", "labels": odd, "managedFields": odd}
+        meta["ownerReferences"] = [odd, {"kind": odd, "name": odd}, {"kind": "Node", "name": odd}]
+        specs = [odd, *({key: odd} for key in ("selector", "containers", "volumes", "scaleTargetRef", "podSelector"))]
+        specs += [{"containers": [odd, {"name": odd, "env": odd, "envFrom": [odd]}]}, {"selector": {"namespaces": odd}}]
+        for kind in ("Pod", "Service", "Deployment", "NetworkPolicy", "HorizontalPodAutoscaler", "NetworkChaos", odd):
+            common = {"apiVersion": "chaos-mesh.org/v1", "kind": kind, "metadata": meta}
+            bodies += [{**common, "spec": spec} for spec in specs]
+    path = directory / "k8s_objects_raw.tsv"
+    rows = [{"Timestamp": samples.nanos(30), "Body": json.dumps(body)} for body in bodies]
+    samples.write_tsv(path, samples.RAW_LOG, rows)
+    events = []
+    for count in (2**63 - 1, 2**63 - 2, -5, 1e300, "many"):
+        for time in ("0001-01-01T00:00:00Z", "99999-01-01T00:00:00Z", samples.stamp(3)):
+            about = {"involvedObject": {"kind": "Pod", "name": "p"}, "type": "Warning", "reason": "Odd"}
+            event = {**about, "count": count, "lastTimestamp": time, "firstTimestamp": time}
+            events.append({"Timestamp": samples.nanos(3), "Body": json.dumps({"type": "ADDED", "object": event})})
+    samples.write_tsv(directory / "k8s_events_raw.tsv", samples.RAW_LOG, events)
+    _call_every_tool(directory, tmp_path)
+    with Workspace(directory, cache=tmp_path / "cache") as workspace:
+        rows = call_tool(workspace, "event_analysis", {"group_by": "event_time"})["data"]
+        assert {row["event_time"][:10] for row in rows} == {"2025-06-01"}, "the year 1 stands for no time"
+
+
+def test_a_file_of_bytes_does_not_hide_the_others(directory: Path, tmp_path: Path) -> None:
+    (directory / "otel_traces_raw.tsv").write_bytes(Random(5).randbytes(200_000))
+    with Workspace(directory, cache=tmp_path / "cache") as workspace:
+        assert call_tool(workspace, "change_impact")["data"]
+        assert call_tool(workspace, "incident_timeline")["data"]
 
 
 @pytest.mark.parametrize(

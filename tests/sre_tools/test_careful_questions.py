@@ -240,3 +240,25 @@ def test_a_pod_is_itself_however_its_kind_is_written(tmp_path: Path) -> None:
         assert counts == {9}
         with pytest.raises(ToolError, match="did you mean"):
             call_tool(workspace, "get_k8_spec", {"k8_object_name": "Deployment/shop/payment"})
+
+
+def test_a_change_in_a_configuration_file_says_which_setting(recording: MakeRecording) -> None:
+    """Of three flags with the same two variants one is switched; its lines occur elsewhere in the file as well."""
+
+    def file(switched: str) -> str:
+        flags = "".join(
+            f"  flag-{name}:\n    state: ENABLED\n    variants: ['on', 'off']\n"
+            f"    defaultVariant: '{'on' if name in ('c', switched) else 'off'}'\n"
+            for name in "abc"
+        )
+        return f"# flags of the shop, read anew every minute; each has a state and variants\nflags:\n{flags}"
+
+    def observed(minute: float, switched: str) -> Row:
+        meta = {"name": "flags", "namespace": "shop"}
+        body = {"kind": "ConfigMap", "metadata": meta, "data": {"flags.yaml": file(switched)}}
+        return {"Timestamp": samples.nanos(minute), "Body": json.dumps(body)}
+
+    (change,) = call_tool(recording(objects=[observed(0, ""), observed(5, "b")]), "k8s_spec_change_analysis")["data"]
+    (item,) = change["changes"]
+    assert item["old"].split() == ["flag-b:", "defaultVariant:", "'off'"]
+    assert item["new"].split() == ["flag-b:", "defaultVariant:", "'on'"]

@@ -10,7 +10,7 @@ from pydantic import Field
 from sre_tools.errors import ToolError
 from sre_tools.offline_incident_analysis.arguments import TimeRangeArguments
 from sre_tools.offline_incident_analysis.calls import Call
-from sre_tools.offline_incident_analysis.event_counts import EVENTS
+from sre_tools.offline_incident_analysis.event_counts import EVENTS, integer_sum
 from sre_tools.offline_incident_analysis.identity import parse_identifier
 from sre_tools.offline_incident_analysis.object_versions import all_changes, change_text
 from sre_tools.offline_incident_analysis.replies import Answer, Row, fit, reply_schema
@@ -57,7 +57,7 @@ def _members(graph: Topology, node: str) -> tuple[list[str], list[str]]:
 def _events(call: Call, names: list[str]) -> list[Row]:
     marks = ", ".join("?" for _ in names)
     return call.snapshot.rows(
-        f"""SELECT type, reason, kind, name, CAST(sum(count) AS BIGINT) AS count, min(first) AS first,
+        f"""SELECT type, reason, kind, name, {integer_sum("count")} AS count, min(first) AS first,
             max(last) AS last, arg_max(message, last) AS message
             FROM ({EVENTS}) WHERE name IN ({marks}) GROUP BY type, reason, kind, name
             ORDER BY type DESC NULLS LAST, last DESC LIMIT 20""",

@@ -10,7 +10,7 @@ from sre_tools.errors import ToolError
 from sre_tools.offline_incident_analysis.arguments import PagedArguments
 from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.conditions import Conditions, group_columns
-from sre_tools.offline_incident_analysis.event_counts import EVENT_KEY
+from sre_tools.offline_incident_analysis.event_counts import EVENT_KEY, integer_sum
 from sre_tools.offline_incident_analysis.replies import Answer, reply_schema
 from sre_tools.offline_incident_analysis.workloads import workload_sql
 from sre_tools.registry import tool
@@ -91,7 +91,7 @@ def event_analysis(call: Call, arguments: EventArguments) -> Answer:
             values = f'{_AGGREGATES[arguments.agg]} AS "{arguments.agg}"'
         source = f"events {where.where}"
         if arguments.agg == "count":
-            values = 'CAST(sum(recorded) AS BIGINT) AS "count", CAST(sum(happened) AS BIGINT) AS occurrences'
+            values = f'{integer_sum("recorded")} AS "count", {integer_sum("happened")} AS occurrences'
             source = f"""(SELECT {picks}, count(*) AS recorded, max(count) AS happened FROM events {where.where}
                 GROUP BY {", ".join(COLUMNS[name] for name in groups)}, {EVENT_KEY})"""
             picks = ", ".join(groups)

@@ -12,7 +12,7 @@ from sre_tools.offline_incident_analysis.arguments import Arguments, PagedArgume
 from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.conditions import Conditions
 from sre_tools.offline_incident_analysis.deployments import mass_creations
-from sre_tools.offline_incident_analysis.event_counts import EVENTS
+from sre_tools.offline_incident_analysis.event_counts import EVENTS, integer_sum
 from sre_tools.offline_incident_analysis.identity import entity_id
 from sre_tools.offline_incident_analysis.log_patterns import find_lines
 from sre_tools.offline_incident_analysis.metric_series import NO_BUCKETS, SeriesReader, to_datetime, values_or_rates
@@ -64,7 +64,7 @@ def _changes(snapshot: Snapshot) -> Iterator[Row]:
 
 def _events(snapshot: Snapshot) -> Iterator[Row]:
     for row in snapshot.rows(
-        f"""SELECT kind, namespace, name, reason, min(first) AS began, CAST(sum(count) AS BIGINT) AS n,
+        f"""SELECT kind, namespace, name, reason, min(first) AS began, {integer_sum("count")} AS n,
              arg_min(first_message, first) AS message FROM ({EVENTS}) WHERE type = 'Warning' GROUP BY ALL"""
     ):
         text = f"{row['reason']} ×{row['n']}: {(row['message'] or '')[:160]}"
