@@ -7,7 +7,7 @@ import { build } from "esbuild";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const output = process.argv[2] ?? join(here, "..", "srearena", "view", "assets");
-const packages = ["preact"];
+const packages = ["preact", "uplot", "@dagrejs/dagre", "@dagrejs/graphlib"];
 
 await mkdir(output, { recursive: true });
 await build({

@@ -16,14 +16,32 @@ export async function request<T>(path: string, tag?: string): Promise<{ value: T
   return { value: body as T, tag: response.headers.get("etag") ?? "" };
 }
 
+// Send a change to the server.
+export async function send(path: string, body: Record<string, unknown>): Promise<unknown> {
+  const response = await fetch(path, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+    cache: "no-store",
+  });
+  const answer: unknown = await response.json().catch(() => null);
+  if (!response.ok) {
+    throw new ApiError(answer && typeof answer === "object" && "error" in answer ? String(answer.error) : response.statusText);
+  }
+  return answer;
+}
+
 export interface Loaded<T> {
   value?: T;
   problem?: string;
+  reload?: () => void;
 }
 
-// Load a document, and load it again every two seconds while `live` says so and the page is visible.
-export function useDocument<T>(path: string, live: (value: T) => boolean): Loaded<T> {
+// Load a document, and load it again every few seconds while `live` says so and the page is visible.
+export function useDocument<T>(path: string, live: (value: T) => boolean, interval = POLL_MILLISECONDS): Loaded<T> {
   const [loaded, setLoaded] = useState<Loaded<T>>({});
+  const [turn, setTurn] = useState(0);
+  const shownPath = useRef("");
   const isLive = useRef(live);
   isLive.current = live;
   useEffect(() => {
@@ -48,14 +66,15 @@ export function useDocument<T>(path: string, live: (value: T) => boolean): Loade
           if (last === undefined && error instanceof ApiError) return;
         }
       }
-      if (last === undefined || isLive.current(last)) timer = setTimeout(load, POLL_MILLISECONDS);
+      if (last === undefined || isLive.current(last)) timer = setTimeout(load, interval);
     };
-    setLoaded({});
-    void load();
+    if (shownPath.current !== path) setLoaded({});
+    shownPath.current = path;
+    if (path) void load();
     return () => {
       stopped = true;
       clearTimeout(timer);
     };
-  }, [path]);
-  return loaded;
+  }, [path, turn]);
+  return { ...loaded, reload: () => setTurn((before) => before + 1) };
 }

@@ -30,3 +30,44 @@ export function when(value: string): string {
 export function clock(value: string | undefined): string {
   return value ? value.slice(11, 19) : "";
 }
+
+const PREFIXES: [number, string][] = [[1e9, "G"], [1e6, "M"], [1e3, "k"]];
+
+// A number with three significant digits: 1.9, 96.6, 1.24k.
+export function short(value: number | null | undefined): string {
+  if (typeof value !== "number" || !Number.isFinite(value)) return NONE;
+  for (const [size, prefix] of PREFIXES) {
+    if (Math.abs(value) >= size) return `${significant(value / size)}${prefix}`;
+  }
+  return significant(value);
+}
+
+function significant(value: number): string {
+  if (value === 0) return "0";
+  return String(Number.parseFloat(value.toPrecision(Math.abs(value) < 0.1 ? 1 : 3)));
+}
+
+export function rate(value: number | null | undefined): string {
+  return typeof value === "number" ? `${short(value)}/s` : NONE;
+}
+
+export function percent(value: number | null | undefined): string {
+  return typeof value === "number" ? `${short(value * 100)} %` : NONE;
+}
+
+export function milliseconds(value: number | null | undefined): string {
+  if (typeof value !== "number" || !Number.isFinite(value)) return NONE;
+  return value >= 1000 ? `${short(value / 1000)} s` : `${short(value)} ms`;
+}
+
+const BYTES: [number, string][] = [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]];
+
+export function bytes(value: number | null | undefined): string {
+  if (typeof value !== "number" || !Number.isFinite(value)) return NONE;
+  for (const [size, unit] of BYTES) if (value >= size) return `${significant(value / size)} ${unit}`;
+  return `${significant(value)} B`;
+}
+
+export function time(seconds: number): string {
+  return new Date(seconds * 1000).toISOString().slice(11, 19);
+}

@@ -3,6 +3,8 @@ import "./view.css";
 import { type JSX, render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ComparePage } from "./pages/ComparePage";
+import { IncidentListPage } from "./pages/IncidentList";
+import { IncidentPage } from "./pages/IncidentPage";
 import { TrialListPage } from "./pages/TrialList";
 import { Trial, TrialPage } from "./pages/TrialPage";
 import { parse, type Route } from "./router";
@@ -23,6 +25,8 @@ function useRoute(): Route {
 function Page({ route }: { route: Route }): JSX.Element {
   const [name = ""] = route.parts;
   if (name === "trial") return <TrialPage key={route.parts[1]} route={route} />;
+  if (name === "incidents") return <IncidentListPage />;
+  if (name === "incident") return <IncidentPage key={route.parts[1]} route={route} />;
   if (name === "compare") return <ComparePage key={route.parts.join("/")} route={route} />;
   if (name === "") return <TrialListPage route={route} />;
   return <p role="alert">There is no such page.</p>;
@@ -47,7 +51,10 @@ function Frame({ children, home }: { children: JSX.Element; home: boolean }): JS
       </a>
       <header>
         {home ? <a class="brand" href="#/">SREArena</a> : <span class="brand">SREArena</span>}
-        <nav aria-label="Pages">{home && <a href="#/">Trials</a>}</nav>
+        <nav aria-label="Pages">
+          {home && <a href="#/incidents">Incidents</a>}
+          {home && <a href="#/">Trials</a>}
+        </nav>
         <button type="button" id="theme" aria-label="Switch between dark and light" onClick={toggleTheme}>
           ◐
         </button>

@@ -251,6 +251,17 @@ def advance(directory: Path, seconds: float) -> None:
     _request(ControlLine(directory / "control"), "advance", seconds=seconds)
 
 
+def clock_of(directory: Path) -> dict[str, float]:
+    """The instant (`now`) and the `speed` of the clock of the cluster whose files are in `directory`."""
+    state = _request(ControlLine(directory / "control"), "status")
+    return {"now": float(state["now"]), "speed": float(state["speed"])}
+
+
+def set_speed(directory: Path, speed: float) -> None:
+    """Set the speed of the clock of the cluster whose files are in `directory`; 0 stops it."""
+    _request(ControlLine(directory / "control"), "speed", value=speed)
+
+
 def telemetry_of(directory: Path) -> TelemetryEndpoints:
     """The telemetry endpoints of the cluster whose files are in `directory`, whichever process started it."""
     return TelemetryEndpoints(**_request(ControlLine(directory / "control"), "telemetry"))

@@ -18,18 +18,15 @@ from srearena.cluster.base import ClusterError, TelemetryEndpoints
 from srearena.cluster.launcher import telemetry_of
 from srearena.conductor.episode.environment import telemetry_in_use
 from srearena.config import Config
+from srearena.observer import golden_signals
 from srearena.observer.source import Source
 
 _WINDOW = "1m"
-_CALLS = 'traces_span_metrics_calls_total{span_kind=~"SPAN_KIND_(SERVER|CONSUMER)"}'
+_BY = "namespace, service_name"
 _QUERIES = {
-    "rate": f"sum by (namespace, service_name) (rate({_CALLS}[{_WINDOW}]))",
-    "errors": "sum by (namespace, service_name) (rate("
-    + _CALLS.replace("}", ',status_code="STATUS_CODE_ERROR"}')
-    + f"[{_WINDOW}]))",
-    "p95": "histogram_quantile(0.95, sum by (namespace, service_name, le) (rate("
-    'traces_span_metrics_duration_milliseconds_bucket{span_kind=~"SPAN_KIND_(SERVER|CONSUMER)"}'
-    f"[{_WINDOW}])))",
+    "rate": golden_signals.requests(golden_signals.SERVED, _BY, _WINDOW),
+    "errors": golden_signals.errors(golden_signals.SERVED, _BY, _WINDOW),
+    "p95": golden_signals.latency(golden_signals.SERVED, _BY, _WINDOW),
 }
 _PODS = {
     "running": 'sum by (namespace) (kube_pod_status_phase{phase="Running"})',

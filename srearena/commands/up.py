@@ -166,7 +166,7 @@ def _show(
     for kind in ("prometheus", "loki", "jaeger", "alertmanager"):
         click.echo(f"  {kind:<13}{endpoints[kind]}")
     click.echo(f"  {'token':<13}{endpoints['token']}\n")
-    click.echo(f"Watch it with `srearena top {entry.name}`.")
+    click.echo(f"Watch it with `srearena view {entry.name}` in the browser, or `srearena top {entry.name}` here.")
     click.echo(f"Stop it with `srearena down {entry.name}`." if detach else "Stop it with Ctrl-C.")
 
 

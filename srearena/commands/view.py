@@ -1,4 +1,4 @@
-"""`srearena view`: runs, trials and leaderboards in the browser."""
+"""`srearena view`: running incidents, runs, trials and leaderboards in the browser."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from urllib.parse import quote
 import click
 
 from srearena import completions
+from srearena.cluster import registry
 from srearena.conductor.errors import ArenaError
 from srearena.view.catalog import Catalog, viewed_folders
 from srearena.view.export import exported
@@ -19,7 +20,7 @@ from srearena.view.http_app import ViewApp, serve
 
 
 @click.command()
-@click.argument("places", nargs=-1, metavar="[RUN | FOLDER]...", shell_complete=completions.runs)
+@click.argument("places", nargs=-1, metavar="[RUN | CLUSTER | FOLDER]...", shell_complete=completions.runs)
 @click.option("--port", default=0, help="Port on the loopback interface; by default a free one.")
 @click.option("--open", "open_browser", is_flag=True, help="Open the link in the default browser.")
 @click.option(
@@ -33,19 +34,21 @@ from srearena.view.http_app import ViewApp, serve
 def command(
     places: tuple[str, ...], port: int, open_browser: bool, target: Path | None, trial: str | None, as_json: bool
 ) -> None:
-    """View results in the browser: RUNs by name, folders of runs, trials' folders, leaderboards.
+    """View incidents and results in the browser: running CLUSTERs and RUNs by name, folders of runs, leaderboards.
 
-    Without arguments, all runs of `data/results` and the leaderboard of `leaderboard_results`. The application is
-    served on the loopback interface, for those who have the link.
+    Without arguments, all runs of `data/results` and the leaderboard of `leaderboard_results`. Running clusters and
+    episodes are always there. The application is served on the loopback interface, for those who have the link.
     """
-    catalog = Catalog(viewed_folders(places))
+    clusters = [entry.name for entry in registry.all_running() if entry.name in places]
+    catalog = Catalog(viewed_folders([place for place in places if place not in clusters]))
     if target is not None:
         _export(catalog, target, trial)
         return
     token = token_urlsafe(24)
 
     def ready(at: int) -> None:
-        link = f"http://127.0.0.1:{at}/?token={quote(token)}"
+        page = f"#/incident/{quote(f'cluster:{clusters[0]}', safe='')}" if clusters else ""
+        link = f"http://127.0.0.1:{at}/?token={quote(token)}{page}"
         if as_json:
             click.echo(json.dumps({"link": link, "url": f"http://127.0.0.1:{at}", "token": token}))
         else:

@@ -18,6 +18,7 @@ from typing import Any
 from srearena.conductor.agent_process.client import AgentFailed, AgentProcess
 from srearena.conductor.agent_process.isolation import EXTERNAL, NONE
 from srearena.conductor.agents import Agent
+from srearena.conductor.episode.addresses import watching
 from srearena.conductor.episode.environment import open_cluster
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.episode.preparation import Say
@@ -86,6 +87,7 @@ class Conductor:
         try:
             self.episode = Episode(problem, cluster, spec, session=self.session, say=self._say)
             self.episode.prepare()
+            self.session.publish(watching(self.episode))
         except BaseException:
             self.close()
             cluster.close()

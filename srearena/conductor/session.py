@@ -27,6 +27,7 @@ class Session:
         self.history: list[dict[str, Any]] = []
         self.path: Path | None = None
         self._file: IO[str] | None = None
+        self._published = False
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
             self.path = folder / f"{self.session_id}.jsonl"
@@ -42,6 +43,18 @@ class Session:
             self._file.write(json.dumps(entry, default=str) + "\n")
             self._file.flush()
 
+    def publish(self, document: dict[str, Any]) -> None:
+        """Write a document beside the log, for programs that watch the trial; it is deleted when the log is closed."""
+        if self.path is not None:
+            descriptor = os.open(self._companion(self.path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(document, file)
+            self._published = True
+
+    @staticmethod
+    def _companion(path: Path) -> Path:
+        return path.with_suffix(".json")
+
     def copy(self) -> Session:
         """In a fork of the process: a log of its own that begins with the same entries."""
         copied = Session(self.path.parent if self.path is not None else None)
@@ -49,6 +62,7 @@ class Session:
         if copied._file is not None:
             copied._file.writelines(json.dumps(entry, default=str) + "\n" for entry in self.history)
             copied._file.flush()
+        self._published = False  # what is published is of the original process
         self.close()
         return copied
 
@@ -66,6 +80,9 @@ class Session:
             self.path = path
 
     def close(self) -> None:
+        if self._published and self.path is not None:
+            self._companion(self.path).unlink(missing_ok=True)
+            self._published = False
         if self._file is not None:
             self._file.close()
             self._file = None

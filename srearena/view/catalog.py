@@ -48,11 +48,18 @@ class Catalog:
 
     def find(self, identity: str) -> ViewedTrial | None:
         """A trial by its id. A running trial that has ended since is found under the id it had while it ran."""
-        session = identity.rpartition("/")[2] if "/.live/" in identity else None
         for trial in self._trials():
             if trial.id == identity:
                 return trial
-            if session is not None and isinstance(trial, FinishedTrial):
+        return self.of_session(identity.rpartition("/")[2]) if "/.live/" in identity else None
+
+    def of_session(self, session: str) -> ViewedTrial | None:
+        """The trial of an event log, running or finished."""
+        for trial in self._trials():
+            if isinstance(trial, LiveTrial):
+                if trial.path.stem == session:
+                    return trial
+            elif isinstance(trial, FinishedTrial):
                 with self._lock:
                     if self._row(trial).session == session:
                         return trial

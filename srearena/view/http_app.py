@@ -19,8 +19,11 @@ from urllib.parse import parse_qs, quote
 
 import uvicorn
 
+from srearena.errors import SreArenaError
 from srearena.view.catalog import Catalog
 from srearena.view.export import ASSETS, exported, file_name
+from srearena.view.incidents.api import IncidentApi, NoSuchIncident
+from srearena.view.incidents.found import Incidents
 
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -37,6 +40,7 @@ _FILES = {
     "/view.css": ("view.css", "text/css; charset=utf-8"),
     "/licences.txt": ("licences.txt", "text/plain; charset=utf-8"),
 }
+_LARGEST_BODY = 1_048_576
 _HOSTS = ("127.0.0.1", "localhost")
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -65,20 +69,22 @@ class Refused(Exception):
 class ViewApp:
     """An ASGI application over a catalog."""
 
-    def __init__(self, catalog: Catalog, token: str) -> None:
+    def __init__(self, catalog: Catalog, token: str, incidents: Incidents | None = None) -> None:
         self._catalog = catalog
         self._token = token
+        self._incidents = IncidentApi(incidents or Incidents(catalog.folders))
         self._routes: dict[tuple[str, str], Callable[[Query], Response]] = {
             ("GET", "/api/trials"): self._trials,
             ("GET", "/api/trial"): self._trial,
             ("GET", "/api/export"): self._export,
+            **{route: self._document_route(handler) for route, handler in self._incidents.routes.items()},
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         try:
-            response = await self._respond(scope)
+            response = await self._respond(scope, receive)
         except Refused as refused:
             response = _json({"error": str(refused)}, status=refused.status)
         headers = {"content-length": str(len(response.body)), "content-type": response.content_type}
@@ -87,7 +93,7 @@ class ViewApp:
         await send({"type": "http.response.start", "status": response.status, "headers": encoded})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else response.body})
 
-    async def _respond(self, scope: Scope) -> Response:
+    async def _respond(self, scope: Scope, receive: Receive) -> Response:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         if headers.get("host", "").rpartition(":")[0] not in _HOSTS:
             raise Refused(421, "this application answers requests for 127.0.0.1 only")
@@ -100,6 +106,8 @@ class ViewApp:
         if handler is None:
             raise Refused(404, f"there is no {method} {path}")
         self._authenticate(scope, headers)
+        if method == "POST":
+            query |= await _body(headers, receive)
         # Files are read in another thread: a large run does not keep other requests waiting.
         response = await asyncio.to_thread(handler, query)
         tag = f'"{hashlib.sha256(response.body).hexdigest()[:32]}"'
@@ -128,6 +136,18 @@ class ViewApp:
         if not compare_digest(sent.encode(), self._token.encode()):
             raise Refused(401, "open the link that `srearena view` printed: it holds the token")
 
+    @staticmethod
+    def _document_route(handler: Callable[[Query], Any]) -> Callable[[Query], Response]:
+        def respond(query: Query) -> Response:
+            try:
+                return _json(handler(query))
+            except NoSuchIncident as problem:
+                raise Refused(404, str(problem)) from problem
+            except SreArenaError as problem:
+                raise Refused(422, str(problem)) from problem
+
+        return respond
+
     def _trials(self, query: Query) -> Response:
         rows = [row.as_document() for row in self._catalog.rows()]
         return _json({"folders": [str(folder) for folder in self._catalog.folders], "trials": rows})
@@ -142,11 +162,32 @@ class ViewApp:
         return Response(body, "text/html; charset=utf-8", headers={"content-disposition": disposition})
 
     def _document(self, query: Query) -> dict[str, Any]:
-        identity = query.get("id", "")
-        trial = self._catalog.find(identity)
+        identity, session = query.get("id", ""), query.get("session", "")
+        trial = self._catalog.of_session(session) if session else self._catalog.find(identity)
         if trial is None:
-            raise Refused(404, f"there is no trial {identity!r}")
+            raise Refused(404, f"there is no trial {session or identity!r}")
         return trial.document()
+
+
+async def _body(headers: dict[str, str], receive: Receive) -> Query:
+    """The fields of a JSON object. A form of another web site cannot send this content type."""
+    if headers.get("content-type", "").partition(";")[0] != "application/json":
+        raise Refused(415, "send JSON")
+    data = b""
+    while True:
+        message = await receive()
+        data += message.get("body", b"")
+        if len(data) > _LARGEST_BODY:
+            raise Refused(413, f"a body has at most {_LARGEST_BODY} bytes")
+        if not message.get("more_body"):
+            break
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError) as problem:
+        raise Refused(400, f"the body is not JSON: {problem}") from problem
+    if not isinstance(document, dict):
+        raise Refused(400, "the body is not an object")
+    return {str(key): value if isinstance(value, str) else json.dumps(value) for key, value in document.items()}
 
 
 def _cookie_name(scope: Scope) -> str:

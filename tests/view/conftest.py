@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -23,10 +24,10 @@ __all__ = ["axe", "chrome"]
 
 
 @contextmanager
-def serving(*places: Path) -> Iterator[str]:
+def serving(*places: Path | str, **environment: str) -> Iterator[str]:
     """Run `srearena view` and return its link."""
     command = [sys.executable, "-m", "srearena", "view", "--json", *map(str, places)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}) as process:
         assert process.stdout is not None
         try:
             yield str(json.loads(process.stdout.readline())["link"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import Any
+
 from srearena.cluster import ClusterError
 from srearena.conductor.episode.episode import Episode
 
@@ -19,4 +22,17 @@ def addresses(episode: Episode) -> dict[str, str]:
         "loki": telemetry.loki,
         "jaeger": telemetry.jaeger,
         "telemetry_token": telemetry.token,
+    }
+
+
+def watching(episode: Episode) -> dict[str, Any]:
+    """What a program needs to watch the system of an episode: what the agent has, and nothing about the problem."""
+    try:
+        telemetry = asdict(episode.cluster.telemetry)
+    except ClusterError:
+        telemetry = {}
+    return {
+        "application": episode.problem.app.name,
+        "kubeconfig": str(episode.kubeconfig),
+        "telemetry": telemetry,
     }

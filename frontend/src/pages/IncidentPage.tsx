@@ -1,0 +1,107 @@
+// One incident: its state, and a tab for each kind of evidence.
+import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
+import { useDocument } from "../api";
+import { AgentPanel } from "../incident/AgentPanel";
+import { Clock } from "../incident/Clock";
+import { ClusterPanel } from "../incident/ClusterPanel";
+import { LogsPanel } from "../incident/LogsPanel";
+import { ObjectsPanel } from "../incident/ObjectsPanel";
+import { OverviewPanel } from "../incident/Overview";
+import { QueryPanel } from "../incident/QueryPanel";
+import { TracesPanel } from "../incident/TracesPanel";
+import { Waiting } from "../incident/Waiting";
+import type { Mark, Overview } from "../incident-types";
+import { useKeys } from "../keyboard";
+import { link, type Route } from "../router";
+import { clean } from "../text";
+import { RUNNING, type TrialDocument } from "../types";
+
+const TABS: [string, string][] = [
+  ["", "Overview"],
+  ["cluster", "Pods and events"],
+  ["logs", "Logs"],
+  ["traces", "Traces"],
+  ["objects", "Objects"],
+  ["metrics", "Metrics"],
+];
+const ACTS = ["action", "tool", "command", "submission"];
+
+export function IncidentPage({ route }: { route: Route }): JSX.Element {
+  const [, id = "", tab = ""] = route.parts;
+  const recorded = id.startsWith("recording:");
+  const { value, problem, reload } = useDocument<Overview>(`api/incident?id=${encodeURIComponent(id)}`, () => !recorded, 5000);
+  const session = id.startsWith("episode:") ? id.slice("episode:".length) : "";
+  const trial = useDocument<TrialDocument>(session ? `api/trial?session=${encodeURIComponent(session)}` : "", (one) => one.row.outcome === RUNNING).value;
+  const offset = value ? value.now - Date.now() / 1000 : 0;
+  const marks = useMemo(() => [...(value?.marks ?? []), ...actionMarks(trial, offset)], [value, trial?.steps.length]);
+  const go = (to: string, query: Record<string, string | null> = {}): void => {
+    location.hash = link(to ? ["incident", id, to] : ["incident", id], query);
+  };
+  const onQuery = (query: Record<string, string | null>): void => go(tab, { ...route.query, ...query });
+  useKeys({
+    "/": () => document.getElementById(tab === "metrics" ? "expression" : "search")?.focus(),
+    ...Object.fromEntries(TABS.map(([name], index) => [String(index + 1), () => go(name)])),
+  });
+  const ended = problem !== undefined && trial !== undefined && trial.row.outcome !== RUNNING;
+  if (!value || ended) {
+    return (
+      <>
+        <Waiting problem={ended ? undefined : problem} />
+        {ended && <p>This episode has ended. <a href={link(["trial", trial.row.id])}>Open its trial</a></p>}
+      </>
+    );
+  }
+  const namespaces = [...new Set(value.services.map((service) => service.namespace).filter(Boolean))];
+  const services = value.services.filter((service) => service.kind === "service").map((service) => service.name);
+  const deviating = value.services.filter((service) => service.level > 0 && service.requests).length;
+  const firing = value.alerts.filter((alert) => alert.state === "firing").length;
+  return (
+    <>
+      <div class="incident-head">
+        <div>
+          <h1>
+            {clean(value.name)} <span class={`badge ${recorded ? "" : "live"}`}>{recorded ? "recording" : `live ${value.kind}`}</span>
+          </h1>
+          <p class="summary" id="summary" role="status">
+            <span class={deviating ? "level-2" : "level-0"}>
+              <i class="dot" aria-hidden="true" /> {deviating ? `${deviating} of ${services.length} services deviate` : `${services.length} services as usual`}
+            </span>
+            <span class={firing ? "level-2" : "level-0"}>
+              <i class="dot" aria-hidden="true" /> {firing ? `${firing} alerts firing` : "no alerts"}
+            </span>
+            {problem && <span class="level-1"><i class="dot" aria-hidden="true" /> {clean(problem)}</span>}
+          </p>
+        </div>
+        <Clock incident={value} onChange={() => reload?.()} />
+      </div>
+      <nav class="tabs" aria-label="Evidence">
+        {TABS.filter(([name]) => name !== "metrics" || value.queries).map(([name, label]) => (
+          <a href={link(name ? ["incident", id, name] : ["incident", id])} aria-current={name === tab ? "page" : undefined}>{label}</a>
+        ))}
+      </nav>
+      <div class={trial ? "with-agent" : ""}>
+        <div class="evidence">
+          {tab === "" && <OverviewPanel incident={value} marks={marks} selected={route.query.service ?? ""} onSelect={(name) => onQuery({ service: name })} />}
+          {tab === "cluster" && <ClusterPanel id={id} live={!recorded} namespaces={namespaces} />}
+          {tab === "logs" && <LogsPanel id={id} live={!recorded} namespaces={namespaces} workloads={value.services.map((service) => service.name)} query={route.query} onQuery={onQuery} />}
+          {tab === "traces" && <TracesPanel id={id} live={!recorded} services={services} query={route.query} onQuery={onQuery} />}
+          {tab === "objects" && <ObjectsPanel id={id} live={!recorded} query={route.query} onQuery={onQuery} />}
+          {tab === "metrics" && <QueryPanel id={id} live={!recorded} marks={marks} query={route.query} onQuery={onQuery} />}
+        </div>
+        {trial && <AgentPanel trial={trial} />}
+      </div>
+      <p class="soft keys">
+        <kbd>1</kbd> to <kbd>{TABS.length}</kbd> open a tab, <kbd>/</kbd> searches
+      </p>
+    </>
+  );
+}
+
+// When the agent acted. Its log has real time; the cluster's clock may be ahead of that.
+function actionMarks(trial: TrialDocument | undefined, offset: number): Mark[] {
+  return (trial?.steps ?? [])
+    .filter((step) => ACTS.includes(step.kind) && step.at)
+    .map((step) => ({ at: Date.parse(step.at ?? "") / 1000 + Math.max(0, Math.round(offset)), text: step.title, kind: "action" as const }))
+    .filter((mark) => Number.isFinite(mark.at));
+}
