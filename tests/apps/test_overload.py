@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -91,6 +92,8 @@ def test_calls_are_conserved_and_signals_agree_at_any_load(name: str) -> None:
     # One test, so that an application is deployed once and its samples are the same in every run.
     with under_load(name) as loaded:
         assert_signals_agree(loaded, 60)
+        if name == "astronomy_shop":
+            assert_flags_are_recorded(loaded)
         assert_signals_agree_on_partial_failure(loaded)
         capacity = 1 / loaded.utilisation(10)
         loaded.factor = 2 * capacity
@@ -170,6 +173,19 @@ def assert_spans_are_described(spans: list[Span]) -> None:
             assert re.fullmatch(r"(?!grpc\.)[\w.]+", str(attributes["rpc.service"])), span.name
             language = dict(span.resource.attributes).get("telemetry.sdk.language")
             assert span.scope or language not in ("go", "python", "nodejs", "java", "dotnet"), span.name
+
+
+def assert_flags_are_recorded(loaded: Loaded) -> None:
+    """Spans have an event for each flag that the program asked for, where its library records that."""
+    found: dict[str, set[object]] = defaultdict(set)
+    for span in loaded.spans_since(0):
+        for event in span.events:
+            assert event.name == "feature_flag", "nothing fails"
+            assert ("feature_flag.variant", "off") in event.attributes
+            found[span.service].add(dict(event.attributes)["feature_flag.key"])
+    assert found["product-catalog"] == {"productCatalogFailure"}
+    assert found["recommendation"] == {"recommendationCacheFailure"}
+    assert not {"payment", "ad"} & found.keys(), "their libraries record none"
 
 
 def assert_one_agrees(key: SpanKey, metric: Signal, sample: Signal) -> None:
