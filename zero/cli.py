@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from srearena.errors import SreArenaError
+from srearena.option_types import AMOUNT, COUNT, PORT, POSITIVE
 from zero.answers import FORMS
 from zero.outcomes import Outcome, RunResult
 from zero.providers import WIRE_FORMATS
@@ -69,18 +70,18 @@ _DIRECTORY = click.Path(path_type=Path)
 @click.option("--litellm-config", type=_DIRECTORY, help="Start a LiteLLM proxy with this configuration for the run.")
 @click.option("--litellm", default="litellm", help="Executable of LiteLLM.")
 @click.option("--collect-traces", is_flag=True, help="Collect the CLI's OTLP telemetry in traces/traces.jsonl.")
-@click.option("--otel-port", default=0, help="Port of the collector; 0 for any free port.")
+@click.option("--otel-port", type=PORT, default=0, help="Port of the collector; 0 for any free port.")
 @click.option("--output-file", default="agent_output.json", help="Output file in the workspace.")
 @click.option("--output-form", type=click.Choice(FORMS), help="Required format; default: the prompt's.")
 @click.option(
     "--max-retries", type=click.IntRange(0), default=5, help="How often the agent is resumed for a valid output."
 )
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), help="Limit of the run in seconds.")
-@click.option("--max-cost", type=click.FloatRange(0, min_open=True), help="Limit of the run in USD.")
-@click.option("--max-turns", type=click.IntRange(1), help="Limit of the run in turns of the model.")
-@click.option("--price-input", type=click.FloatRange(0), help="USD per million prompt tokens.")
-@click.option("--price-output", type=click.FloatRange(0), help="USD per million completion tokens.")
-@click.option("--price-cached", type=click.FloatRange(0), help="USD per million cached prompt tokens.")
+@click.option("--timeout", type=POSITIVE, help="Limit of the run in seconds.")
+@click.option("--max-cost", type=POSITIVE, help="Limit of the run in USD.")
+@click.option("--max-turns", type=COUNT, help="Limit of the run in turns of the model.")
+@click.option("--price-input", type=AMOUNT, help="USD per million prompt tokens.")
+@click.option("--price-output", type=AMOUNT, help="USD per million completion tokens.")
+@click.option("--price-cached", type=AMOUNT, help="USD per million cached prompt tokens.")
 @click.option(
     "--sandbox", type=click.Choice(SANDBOXES), default="auto", help="require fails if no sandbox is available."
 )

@@ -18,6 +18,7 @@ from srearena.cluster.base import ClusterError
 from srearena.cluster.launcher import advance as advance_time
 from srearena.cluster.launcher import checked_options, launch, stop, wait_until_ready
 from srearena.cluster.registry import RunningCluster
+from srearena.option_types import AMOUNT, COUNT, PORT, SEED
 
 _STOP_TIMEOUT = 10.0
 
@@ -29,10 +30,14 @@ def command() -> None:
 
 @command.command()
 @click.option("--name", default="embedded", show_default=True, help="Name of the cluster.")
-@click.option("--nodes", default=3, show_default=True, help="Worker nodes in addition to the control plane.")
-@click.option("--seed", default=0, show_default=True, help="Seed of all randomness in the cluster.")
-@click.option("--speed", default=1.0, show_default=True, help="Virtual seconds per real second; 0 stops the clock.")
-@click.option("--port", default=0, help="Port of the API on the loopback interface; by default a free one.")
+@click.option(
+    "--nodes", type=COUNT, default=3, show_default=True, help="Worker nodes in addition to the control plane."
+)
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all randomness in the cluster.")
+@click.option(
+    "--speed", type=AMOUNT, default=1.0, show_default=True, help="Virtual seconds per real second; 0 stops the clock."
+)
+@click.option("--port", type=PORT, default=0, help="Port of the API on the loopback interface; by default a free one.")
 @click.option("--kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help="Also write the kubeconfig here.")
 @click.option("--detach", is_flag=True, help="Return once the API responds; stop it with `srearena cluster down`.")
 @click.option("--json", "as_json", is_flag=True, help="Print the cluster as JSON.")
@@ -149,7 +154,7 @@ def _stop(entry: RunningCluster) -> None:
 
 
 @command.command()
-@click.argument("seconds", type=float)
+@click.argument("seconds", type=AMOUNT)
 @click.option("--name", default="embedded", show_default=True)
 def advance(seconds: float, name: str) -> None:
     """Advance a cluster's virtual clock by SECONDS, at full speed."""

@@ -13,12 +13,13 @@ from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.validity.leaks import leaks
 from srearena.config import Config
+from srearena.option_types import SEED
 
 
 @click.command()
 @click.argument("ids", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All problems.")
-@click.option("--seed", default=0, show_default=True)
+@click.option("--seed", type=SEED, default=0, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per problem.")
 def command(ids: tuple[str, ...], everything: bool, seed: int, as_json: bool) -> None:
     """Search everything an agent can read in episodes of IDS for disclosing words. Exit 1 if there are any."""

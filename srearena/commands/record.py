@@ -21,6 +21,7 @@ from srearena.conductor.trials.processes import in_processes
 from srearena.errors import SreArenaError
 from srearena.observer.recorder import LAYOUTS, Recorder
 from srearena.observer.recording.data_set import DataSet, Scenario, verify_files
+from srearena.option_types import AMOUNT, COUNT, POSITIVE, SEED
 
 _Result = tuple[Scenario, float, str]
 _DIRECTORY = click.Path(file_okay=False, path_type=Path)
@@ -34,10 +35,10 @@ _DIRECTORY = click.Path(file_okay=False, path_type=Path)
 @click.option(
     "--with-answer", is_flag=True, help="Put the answer key into the snapshot's directory, as older recorders did."
 )
-@click.option("--seed", default=0, show_default=True)
-@click.option("--before", default=300.0, show_default=True, help="Seconds of healthy operation to record.")
-@click.option("--after", default=600.0, show_default=True, help="Seconds with the fault.")
-@click.option("--parallel", default=1, show_default=True, help="With --all: number of parallel recordings.")
+@click.option("--seed", type=SEED, default=0, show_default=True)
+@click.option("--before", type=AMOUNT, default=300.0, show_default=True, help="Seconds of healthy operation to record.")
+@click.option("--after", type=POSITIVE, default=600.0, show_default=True, help="Seconds with the fault.")
+@click.option("--parallel", type=COUNT, default=1, show_default=True, help="With --all: number of parallel recordings.")
 @click.option("--itbench-names", is_flag=True, help="Namespaces as in ITBench's data set: otel-demo for the shop.")
 @click.option(
     "--layout",

@@ -28,6 +28,7 @@ from srearena.conductor.trials.suite import ERRORS, Progress, Suite
 from srearena.conductor.trials.tables import LiveTable
 from srearena.conductor.trials.trial import Trial
 from srearena.dotenv import environment
+from srearena.option_types import AMOUNT, COUNT, POSITIVE, SEED
 from srearena.paths import results_directory
 from srearena.tracking.weights_and_biases import is_enabled as tracked
 from srearena.tracking.weights_and_biases import log_run
@@ -70,23 +71,25 @@ from srearena.utils.status import outcome_colour
 )
 @click.option(
     "--trials",
-    type=click.IntRange(min=1),
+    type=COUNT,
     default=1,
     show_default=True,
     help="Trials per problem, each with its own seed.",
 )
-@click.option("--parallel", type=click.IntRange(min=1), default=1, show_default=True, help="Number of parallel trials.")
+@click.option("--parallel", type=COUNT, default=1, show_default=True, help="Number of parallel trials.")
 @click.option(
     "--seed",
-    type=int,
+    type=SEED,
     help="Seed of the first trial; each further trial adds one. Without it, it is drawn, and kept with the run.",
 )
 @click.option("--stages", help="Only these stages, separated by commas, e.g. detection,mitigation.")
-@click.option("--max-steps", default=30, show_default=True)
-@click.option("--max-tokens", type=int)
-@click.option("--max-cost", type=float, help="In US dollars, per trial.")
-@click.option("--budget-usd", type=float, help="Limit for all trials together; no trial starts without budget left.")
-@click.option("--max-seconds", default=3600.0, show_default=True, help="Limit in real seconds per trial.")
+@click.option("--max-steps", type=COUNT, default=30, show_default=True)
+@click.option("--max-tokens", type=COUNT)
+@click.option("--max-cost", type=AMOUNT, help="In US dollars, per trial.")
+@click.option("--budget-usd", type=AMOUNT, help="Limit for all trials together; no trial starts without budget left.")
+@click.option(
+    "--max-seconds", type=POSITIVE, default=3600.0, show_default=True, help="Limit in real seconds per trial."
+)
 @click.option(
     "--noise/--no-noise",
     default=None,

@@ -22,15 +22,16 @@ from srearena.conductor.errors import ArenaError
 from srearena.conductor.results.store import drawn_seed
 from srearena.conductor.serving.http_api import EpisodeApp, serve
 from srearena.conductor.serving.mcp_server import ToolServer
+from srearena.option_types import PORT, POSITIVE, SEED
 
 
 @click.command()
 @click.argument("problem", shell_complete=completions.problems)
-@click.option("--port", default=0, help="Port on the loopback interface; by default a free one.")
-@click.option("--seed", type=int, help="Drawn, and recorded in the result, where it is not given.")
+@click.option("--port", type=PORT, default=0, help="Port on the loopback interface; by default a free one.")
+@click.option("--seed", type=SEED, help="Drawn, and recorded in the result, where it is not given.")
 @click.option("--fixed", is_flag=True, help="The catalogue's own target, parameters and moment instead of the seed's.")
 @click.option("--stages", help="Only these stages, separated by commas.")
-@click.option("--max-seconds", default=3600.0, show_default=True, help="Limit in real seconds.")
+@click.option("--max-seconds", type=POSITIVE, default=3600.0, show_default=True, help="Limit in real seconds.")
 @click.option("--agent", default="http", show_default=True, help="Name of the agent in the results.")
 @click.option(
     "--mcp",

@@ -8,10 +8,11 @@ import click
 
 from srearena.backends import backend_options, chosen_config
 from srearena.conductor.serving.console import Console
+from srearena.option_types import SEED
 
 
 @click.command()
-@click.option("--seed", default=0, show_default=True)
+@click.option("--seed", type=SEED, default=0, show_default=True)
 @backend_options
 def command(seed: int, **where: Any) -> None:
     """Solve problems yourself: start one, investigate with kubectl, submit."""

@@ -20,6 +20,7 @@ from srearena.conductor.episode.environment import telemetry_in_use
 from srearena.config import Config
 from srearena.observer import golden_signals
 from srearena.observer.source import Source
+from srearena.option_types import POSITIVE
 
 _WINDOW = "1m"
 _BY = "namespace, service_name"
@@ -47,7 +48,7 @@ class Row:
 
 @click.command()
 @click.argument("name", default="")
-@click.option("--every", default=2.0, show_default=True, help="Seconds between updates.")
+@click.option("--every", type=POSITIVE, default=2.0, show_default=True, help="Seconds between updates.")
 @click.option("--once", is_flag=True, help="Print once and exit.")
 @click.option("--json", "as_json", is_flag=True, help="Print once, as JSON.")
 @backend_options

@@ -18,6 +18,7 @@ from srearena.cluster.registry import RunningCluster
 from srearena.conductor.episode.environment import real_cluster
 from srearena.conductor.shared_cluster import SharedCluster
 from srearena.config import Config
+from srearena.option_types import AMOUNT, COUNT, SEED
 from srearena.service.apps import Application, find_application
 
 DEPLOYMENT = 240.0
@@ -27,10 +28,20 @@ DEPLOYMENT = 240.0
 @click.command()
 @click.argument("applications", nargs=-1, required=True, metavar="APP...")
 @click.option("--name", default="", help="Name of the cluster; by default the first application's.")
-@click.option("--nodes", default=3, show_default=True, help="Worker nodes in addition to the control plane.")
-@click.option("--seed", default=0, show_default=True, help="Seed of all randomness in the cluster.")
-@click.option("--speed", default=1.0, show_default=True, help="Virtual seconds per real second after the start.")
-@click.option("--history", default=900.0, show_default=True, help="Seconds of operation under load before the present.")
+@click.option(
+    "--nodes", type=COUNT, default=3, show_default=True, help="Worker nodes in addition to the control plane."
+)
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all randomness in the cluster.")
+@click.option(
+    "--speed", type=AMOUNT, default=1.0, show_default=True, help="Virtual seconds per real second after the start."
+)
+@click.option(
+    "--history",
+    type=AMOUNT,
+    default=900.0,
+    show_default=True,
+    help="Seconds of operation under load before the present.",
+)
 @click.option("--no-load", is_flag=True, help="Deploy without load.")
 @click.option("--detach", is_flag=True, help="Return once it is ready; stop it with `srearena down`.")
 @click.option("--json", "as_json", is_flag=True, help="Print the addresses as one JSON object.")

@@ -16,6 +16,7 @@ from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.trials.processes import in_processes
 from srearena.conductor.validity.report import write_report
 from srearena.conductor.validity.verification import can_verify, run_twice, verify
+from srearena.option_types import COUNT, SEED
 
 
 @click.command()
@@ -23,9 +24,9 @@ from srearena.conductor.validity.verification import can_verify, run_twice, veri
 @click.option("--all", "everything", is_flag=True, help="All problems.")
 @click.option("--battery", is_flag=True, help="Also play every cheat and every honest repair.")
 @click.option("--runs", is_flag=True, help="Only play two trials: the remedy must pass, doing nothing must fail.")
-@click.option("--parallel", default=2, show_default=True, help="Number of parallel proofs.")
-@click.option("--seed", default=0, show_default=True, help="The first seed.")
-@click.option("--seeds", default=1, show_default=True, help="Number of seeds to prove each problem with.")
+@click.option("--parallel", type=COUNT, default=2, show_default=True, help="Number of parallel proofs.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="The first seed.")
+@click.option("--seeds", type=COUNT, default=1, show_default=True, help="Number of seeds to prove each problem with.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per problem and seed.")
 @click.option("--report", type=click.Path(path_type=Path), help="Write the table of problems and checks to this file.")
 @backend_options

@@ -14,6 +14,7 @@ import click
 from srearena import completions
 from srearena.cluster import registry
 from srearena.conductor.errors import ArenaError
+from srearena.option_types import PORT
 from srearena.view.catalog import Catalog, viewed_folders
 from srearena.view.export import exported
 from srearena.view.http_app import ViewApp, serve
@@ -21,7 +22,7 @@ from srearena.view.http_app import ViewApp, serve
 
 @click.command()
 @click.argument("places", nargs=-1, metavar="[RUN | CLUSTER | FOLDER]...", shell_complete=completions.runs)
-@click.option("--port", default=0, help="Port on the loopback interface; by default a free one.")
+@click.option("--port", type=PORT, default=0, help="Port on the loopback interface; by default a free one.")
 @click.option("--open", "open_browser", is_flag=True, help="Open the link in the default browser.")
 @click.option(
     "--export",

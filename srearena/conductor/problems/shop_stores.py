@@ -28,7 +28,7 @@ class ValkeyAuthDisruption(ShopStore):
     family = "valkey_auth_disruption"
     fault = "valkey_auth_disruption"
     fault_type = "Authentication Issue"
-    explanation = "{service} was told at run time to ask for a password, which {client} does not have."
+    explanation = "{service} was set at run time to require a password, which {client} does not have."
     restart_is_a_remedy = True  # the configuration file is unchanged: a new pod requires no password
     remedy = """\
 kubectl -n {ns} rollout restart deployment/{service}
