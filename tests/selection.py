@@ -1,7 +1,8 @@
 """Which tests run, in which order, and which may be skipped.
 
 `--fast` keeps what needs neither kubectl nor a browser and is not in `slow_tests.txt`. `--everything` turns a skip that
-`allowed_skips.yaml` does not list into a failure. `--all-problems` proves every problem instead of today's slice.
+`allowed_skips.yaml` does not list into a failure. `--all-problems` proves every problem instead of today's slice, and
+takes all cases of tests marked `daily_cases(n)`: cases of one law, each expensive, of which a run takes `n`.
 """
 
 from __future__ import annotations
@@ -159,6 +160,22 @@ def rotating_slice(groups: dict[str, list[str]], parts: int, seed: int) -> list[
         for number, name in enumerate(names)
         if (number + seed) % parts == 0
     ]
+
+
+def todays_cases(items: Sequence[pytest.Item], seed: int) -> set[pytest.Item]:
+    """All tests, but of one marked `daily_cases(n)` only `n` cases; consecutive seeds go through all of its cases."""
+    groups: dict[str, list[pytest.Item]] = {}
+    kept = set()
+    for item in items:
+        if item.get_closest_marker("daily_cases"):
+            groups.setdefault(function_of(item.nodeid), []).append(item)
+        else:
+            kept.add(item)
+    for cases in groups.values():
+        mark = cases[0].get_closest_marker("daily_cases")
+        count = mark.args[0] if mark else 0
+        kept.update(cases[(seed * count + number) % len(cases)] for number in range(min(count, len(cases))))
+    return kept
 
 
 def rotating_member(names: Iterable[str], seed: int) -> str:

@@ -13,6 +13,7 @@ SETTLING = 600
 
 
 @pytest.mark.parametrize("application", all_applications(), ids=lambda application: application.name)
+@pytest.mark.daily_cases(3)
 def test_an_application_under_load_fires_nothing_for_an_hour(application: Application) -> None:
     with start_embedded(in_process=True, speed=0, models=[application.folder]) as cluster:
         application.deploy(cluster)

@@ -49,6 +49,7 @@ def _half_a_query(cluster: Cluster) -> socket.socket:
 
 
 @pytest.mark.parametrize("client", [_silent, _half_a_handshake, _no_tls, _half_a_query])
+@pytest.mark.daily_cases(2)
 def test_connections_are_closed_with_the_cluster(client: Callable[[Cluster], socket.socket]) -> None:
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always", ResourceWarning)

@@ -88,6 +88,7 @@ def unless_unlimited(state: Loaded, limit: Callable[[Driver], float]) -> Callabl
 
 
 @pytest.mark.parametrize("name", APPLICATIONS)
+@pytest.mark.daily_cases(3)
 def test_calls_are_conserved_and_signals_agree_at_any_load(name: str) -> None:
     # One test, so that an application is deployed once and its samples are the same in every run.
     with under_load(name) as loaded:

@@ -28,6 +28,7 @@ RECOVERY = 420.0
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", HEALTHY)
+@pytest.mark.daily_cases(2)
 def test_restarting_everything_leaves_a_healthy_system_healthy(name: str) -> None:
     problem = REGISTRY.get_problem(name)
     spec = EpisodeSpec(1, timeline=Timeline(before=60, after=30, deployment=180), in_process=True, config=Config())

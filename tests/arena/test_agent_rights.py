@@ -43,6 +43,7 @@ def install(api: Kubernetes, app: Application) -> None:
 
 @pytest.mark.parametrize("read_only", [False, True])
 @pytest.mark.parametrize("name", APPLICATIONS)
+@pytest.mark.daily_cases(4)
 def test_no_reachable_account_may_do_more(cluster: Cluster, name: str, read_only: bool, tmp_path: Path) -> None:
     app = APPLICATIONS[name]
     with Kubernetes.of(cluster) as api:

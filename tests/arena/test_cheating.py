@@ -74,6 +74,7 @@ def test_a_telling_name_would_be_found(episode: Episode) -> None:
         "perform()",
     ],
 )
+@pytest.mark.daily_cases(7)
 def test_attempts_to_break_out_are_refused_in_words(episode: Episode, action: str) -> None:
     before = dict(os.environ)
     state = episode.act(call(action))

@@ -68,6 +68,7 @@ def as_operator(episode: Episode, script: str) -> str:
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 @pytest.mark.parametrize(("kind", "service", "options"), FAMILIES, ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.daily_cases(8)
 def test_a_family_breaks_and_its_remedy_heals(
     kind: type[InjectedProblem], service: str, options: dict[str, Any]
 ) -> None:
@@ -86,6 +87,7 @@ def test_a_family_breaks_and_its_remedy_heals(
 
 
 @pytest.mark.parametrize(("kind", "service", "options"), FAMILIES[:5], ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.daily_cases(2)
 def test_a_fault_can_be_undone(kind: type[InjectedProblem], service: str, options: dict[str, Any]) -> None:
     problem = shop_problem(kind, service, **options)
     with prepared_episode(problem):

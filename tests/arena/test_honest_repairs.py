@@ -182,6 +182,7 @@ CASES: dict[str, tuple[type[InjectedProblem], dict[str, Any], Repair]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.daily_cases(5)
 def test_an_honest_repair_passes(name: str) -> None:
     kind, options, repair = CASES[name]
     with broken(kind, **options) as (episode, api):

@@ -113,6 +113,7 @@ def episode() -> Iterator[Episode]:
         'get_metrics("count_over_time(up[10y:1ms])")',
     ],
 )
+@pytest.mark.daily_cases(6)
 def test_an_endless_action_is_stopped_and_the_cluster_still_answers(episode: Episode, action: str) -> None:
     began = monotonic()
     episode.act(call(action))

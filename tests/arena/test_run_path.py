@@ -54,6 +54,7 @@ def trial_of(problem: str, run: Path, agent: str = "nothing", **options: Any) ->
 @needs_kubectl
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("problem", COMMANDS_IN_PODS)
+@pytest.mark.daily_cases(2)
 def test_grading_that_runs_commands_in_pods_works_inside_a_trial(problem: str, tmp_path: Path) -> None:
     remedy = ProblemRegistry().get_problem(problem, 1).remedy  # the target of the seed of `trial_of`
     trial = trial_of(problem, tmp_path / "run", "shell", commands=remedy)

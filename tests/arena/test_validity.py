@@ -18,8 +18,8 @@ from srearena.conductor.validity.verification import can_verify, verify
 from tests.arena.episodes import SHOP
 from tests.selection import all_problems, rotating_member, rotating_slice, rotation_seed
 
-PARTS = 12
-"""Days after which every family has had its turn: so many proofs fit in two minutes on two cores."""
+PARTS = 24
+"""Days after which every family has had its turn: with a proof of each level and application, a minute of one core."""
 
 pytestmark = [
     pytest.mark.kubectl,
@@ -33,22 +33,22 @@ def everything() -> list[str]:
 
 
 def chosen() -> list[str]:
-    """One member of every twelfth family, and more where a level or an application would be left out."""
+    """One member of every `PARTS`-th family, and members that bring a level or an application which is left out."""
     if all_problems():
         return everything()
     registry, seed = ProblemRegistry(), rotation_seed()
     families: dict[str, list[str]] = defaultdict(list)
-    levels: dict[str, list[str]] = defaultdict(list)
-    applications: dict[str, list[str]] = defaultdict(list)
+    properties: dict[str, set[str]] = {}
     for name in everything():
         one = registry.get_problem(name)
         families[one.family].append(name)
-        levels[one.level].append(name)
-        applications[one.app.name].append(name)
-    taken = set(rotating_slice(families, PARTS, seed))
-    for group in (*levels.values(), *applications.values()):
-        if not taken & set(group):
-            taken.add(rotating_member(group, seed))
+        properties[name] = {f"level {one.level}", f"application {one.app.name}"}
+    taken = rotating_slice(families, PARTS, seed)
+    missing = set.union(*properties.values()).difference(*(properties[name] for name in taken))
+    while missing:
+        most = max(len(missing & properties[name]) for name in properties)
+        taken.append(rotating_member([name for name in properties if len(missing & properties[name]) == most], seed))
+        missing -= properties[taken[-1]]
     return sorted(taken)
 
 

@@ -99,6 +99,7 @@ def test_an_honest_judge_is_believed(outputs: Path) -> None:
     ],
     ids="+".join,
 )
+@pytest.mark.daily_cases(6)
 def test_passing_misbehaviour_changes_nothing(outputs: Path, script: list[str]) -> None:
     judge = ScriptedJudge(script)
     done, document = run(outputs, judge, "--max-concurrent", 1)

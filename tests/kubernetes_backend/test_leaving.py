@@ -135,6 +135,7 @@ def differences(api: Kubernetes, shared: SharedCluster) -> list[str]:
 
 
 @pytest.mark.parametrize("what", DEEDS)
+@pytest.mark.daily_cases(8)
 def test_one_thing_is_put_right(theirs: Cluster, api: Kubernetes, what: str) -> None:
     shared = shared_cluster(theirs)
     with Kubernetes.of(shared) as ours:

@@ -115,6 +115,7 @@ def gemini(program: str, url: str, announced: dict[str, Any], folder: Path) -> t
 
 
 @pytest.mark.parametrize("configured", [claude, codex, gemini], ids=["claude", "codex", "gemini"])
+@pytest.mark.daily_cases(1)
 def test_a_real_coding_cli_works_with_the_printed_configuration(
     configured: Callable[..., tuple[list[str], dict[str, str]]],
     coding_cli: Callable[[str], str],

@@ -138,6 +138,7 @@ MISBEHAVIOUR: dict[str, tuple[Script, str, str]] = {
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("name", MISBEHAVIOUR)
+@pytest.mark.daily_cases(11)
 def test_misbehaviour_ends_in_the_right_class(name: str, wire: str, tmp_path: Path) -> None:
     script, outcome, reason = MISBEHAVIOUR[name]
     result, model = played(script, tmp_path, wire, stages=("detection",))

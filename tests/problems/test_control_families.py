@@ -27,6 +27,7 @@ FAMILIES: list[tuple[type[InjectedProblem], str, dict[str, Any]]] = [
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 @pytest.mark.parametrize(("kind", "service", "options"), FAMILIES, ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.daily_cases(3)
 def test_a_family_breaks_and_its_remedy_heals(
     kind: type[InjectedProblem], service: str, options: dict[str, Any]
 ) -> None:

@@ -11,7 +11,16 @@ import yaml
 
 from srearena import bubblewrap
 from tests import selection
-from tests.selection import ALLOWED_SKIPS, FOLDER, forbidden_skip, in_order, is_fast, rotating_slice, slow_tests
+from tests.selection import (
+    ALLOWED_SKIPS,
+    FOLDER,
+    forbidden_skip,
+    in_order,
+    is_fast,
+    rotating_slice,
+    slow_tests,
+    todays_cases,
+)
 from tests.surroundings import ROOT
 from zero import docker
 
@@ -68,6 +77,21 @@ def test_consecutive_seeds_go_through_all_members_of_all_groups() -> None:
     seen = [set(rotating_slice(groups, 4, seed)) for seed in range(700_000, 700_000 + 4 * 3)]
     assert set().union(*seen) == {member for members in groups.values() for member in members}
     assert all(2 <= len(one) <= 3 for one in seen)
+
+
+class Case(Item):
+    """An item whose test is marked `daily_cases(3)`, if its name begins with "law"."""
+
+    def get_closest_marker(self, name: str) -> pytest.Mark | None:
+        return pytest.mark.daily_cases(3).mark if self.startswith("law") else None
+
+
+def test_consecutive_seeds_go_through_all_cases_of_a_daily_test() -> None:
+    law = [Case(f"law[{number}]") for number in range(7)]
+    other = [Case("other[1]"), Case("lawful[1]")]
+    days = [todays_cases([*law, *other], seed) for seed in range(700_000, 700_003)]  # type: ignore[list-item]
+    assert all(set(other) <= chosen and len(chosen & set(law)) == 3 for chosen in days)
+    assert set().union(*days) == {*law, *other}
 
 
 def test_only_listed_skips_are_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,6 +121,7 @@ def read(path: Path) -> Any:
         pytest.param("opencode", "require", id="opencode-in-sandbox"),
     ],
 )
+@pytest.mark.daily_cases(3)
 def test_a_diagnosis_is_asked_for_until_it_is_complete(
     cli: str, how: str, zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path
 ) -> None:

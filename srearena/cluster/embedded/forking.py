@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import pickle
 import selectors
@@ -67,6 +68,7 @@ def in_fork(work: Callable[[], T], selector: RenewableSelector) -> T | None:
     loop = asyncio.get_running_loop()
     child = os.fork()
     if child == 0:
+        gc.freeze()  # a collection would write to every page of the original, and copy it
         os.close(receiver)
         asyncio.events._set_running_loop(loop)  # a fork resets which loop runs
         selector.renew()

@@ -162,13 +162,12 @@ class WorldProcess:
         if self._episode is not None:
             self._episode.suspend()
         require_one_thread()
-        gc.freeze()  # a collection would write to every page of the original, and copy it
         process = os.fork()
         if process:
-            gc.unfreeze()
             os.close(descriptors[0])
             self._copies.add(process)
             return {"process": process}
+        gc.freeze()  # a collection would write to every page of the original, and copy it
         self._copies.clear()
         self._connection.close()
         self._connection = MessageSocket(socket.socket(fileno=descriptors[0]))
