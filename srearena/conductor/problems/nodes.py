@@ -34,6 +34,11 @@ kubectl -n {ns} rollout status deployment/{service} --timeout=90s"""
 """Let the workload that suffers run on another machine."""
 
 
+_EVICTION_SECONDS = 30.0
+"""A kubelet under pressure evicts one pod and waits until it has ended, which takes the usual grace period."""
+_EVICTIONS = 60
+
+
 class MachineProblem(InjectedProblem):
     """Kubernetes has no API to repair a machine; what suffers from it can be moved to another one."""
 
@@ -115,6 +120,27 @@ class EvictionThreshold(MachineProblem):
 
     def set_up(self) -> None:
         self.bind()
+
+    @mark_fault_injected
+    def inject_fault(self) -> None:
+        """Break the node, and wait until it has evicted what it will, one pod every half minute: a pod that is evicted
+        after the agent's repair would count against it, and the node cannot be repaired from here."""
+        super().inject_fault()
+        for _ in range(_EVICTIONS):
+            if not self._evictable():
+                break
+            self.cluster.wait(_EVICTION_SECONDS)
+
+    def _evictable(self) -> list[str]:
+        """The pods of the application that still run on the node; those of DaemonSets come back to it for ever."""
+        return [
+            pod["metadata"]["name"]
+            for namespace in self.app.namespaces
+            for pod in self.kubernetes.list("pods", namespace)
+            if pod["spec"].get("nodeName") in self.faulty_services
+            and pod["status"].get("phase") not in ("Failed", "Succeeded")
+            and all(owner["kind"] != "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or ())
+        ]
 
 
 @problem("latent_sector_error", app="hotel_reservation", service="mongodb-rate")
