@@ -6,6 +6,7 @@ A number out of bounds is refused when the command line is read, before anything
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import click
 
@@ -13,7 +14,7 @@ import click
 class FiniteNumber(click.FloatRange):
     """A number within bounds; `nan` and `inf`, which Python's `float` reads, are none."""
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number", param, ctx)
