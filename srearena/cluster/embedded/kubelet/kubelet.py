@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.kubelet.backoff import BackOff
@@ -17,6 +18,7 @@ from srearena.cluster.embedded.kubelet.node.eviction import EvictionManager
 from srearena.cluster.embedded.kubelet.node.heartbeat import Heartbeat
 from srearena.cluster.embedded.kubelet.node.node_object import allocatable_of
 from srearena.cluster.embedded.kubelet.node.resources import share_processor
+from srearena.cluster.embedded.kubelet.node.services import KUBELET_PID, warning_line
 from srearena.cluster.embedded.kubelet.node.static_pods import StaticPods
 from srearena.cluster.embedded.kubelet.pods.admission import Commitments, Rejection, rejection_of
 from srearena.cluster.embedded.kubelet.pods.fields import FieldSources
@@ -112,12 +114,15 @@ class Kubelet:
             return
         self.running = True
         self._reset()
+        self.log("I", "server.go:1316", '"Started kubelet"')
         self.heartbeat.start()
         self._resume()
         self.static_pods.start()
 
     def stop(self) -> None:
         """End the process; containers keep running."""
+        if self.running:
+            self.log("I", "dynamic_cafile_content.go:175", '"Shutting down controller" name="client-ca-bundle"')
         self.running = False
         self.heartbeat.stop()
         for worker in self.workers.values():
@@ -315,7 +320,14 @@ class Kubelet:
         now = self.clock.now - self._relist_phase
         return (math.floor(now / RELIST_SECONDS) + 1) * RELIST_SECONDS + self._relist_phase
 
+    def log(self, severity: str, place: str, text: str) -> None:
+        """Write a line to the machine's journal, as klog formats it."""
+        moment = datetime.fromtimestamp(self.clock.now, UTC).strftime(f"{severity}%m%d %H:%M:%S.%f")
+        self.machine.journal.write(self.clock.now, "kubelet", f"{moment} {KUBELET_PID:>7} {place}] {text}")
+
     def event(self, pod: Obj, kind: str, reason: str, message: str, *, field_path: str = "") -> None:
+        if kind == "Warning":
+            self.log(*warning_line(pod, reason, message, field_path))
         if self.online:
             self._attempt(lambda: self.recorder.event(pod, kind, reason, message, field_path=field_path))
 

@@ -10,17 +10,20 @@ from srearena.cluster.embedded.kubelet.agent import Agent
 from srearena.cluster.embedded.kubelet.environment import ServiceVariables
 from srearena.cluster.embedded.kubelet.kubelet import Kubelet
 from srearena.cluster.embedded.kubelet.node.control_plane import PRELOADED, control_plane_manifests
+from srearena.cluster.embedded.kubelet.node.services import services_of
 from srearena.cluster.embedded.kubelet.node.usage import UsageSampler
 from srearena.cluster.embedded.kubelet.pods.worker import PodWorker
 from srearena.cluster.embedded.kubelet.volumes.projections import DEFAULT_TOKEN_SECONDS, TokenProvider
 from srearena.cluster.embedded.kubelet.volumes.refresh import VolumeRefresh
 from srearena.cluster.embedded.kubelet.volumes.volumes import PersistentStorage
 from srearena.cluster.embedded.machine.containers.runtime import ContainerRecord, Sandbox
+from srearena.cluster.embedded.machine.files import host_tree
 from srearena.cluster.embedded.machine.images.catalogue import Catalogue
 from srearena.cluster.embedded.machine.machine import Machine, NodeSpec
 from srearena.cluster.embedded.machine.networking.pod_network import NoNetwork, PodNetwork
 from srearena.cluster.embedded.objects import Obj, dig, namespace_of, uid_of
 from srearena.cluster.embedded.programs.registry import Programs
+from srearena.cluster.embedded.programs.system.node_image import NODE_IMAGE
 from srearena.cluster.embedded.registry.tokens import TokenIssuer
 from srearena.cluster.embedded.store import Change
 
@@ -71,6 +74,7 @@ class Nodes:
             self.catalogue,
             self.programs,
         )
+        host_tree.install(machine.files.root, self.programs.find(NODE_IMAGE).tree)
         machine.root_certificate = world.root_certificate.encode()
         machine.component_logs = world.component_logs
         machine.plug_into(self._network)
@@ -82,6 +86,7 @@ class Nodes:
         if spec.is_control_plane:
             for manifest in control_plane_manifests(machine):
                 kubelet.static_pods.add(manifest)
+        machine.services |= {service.name: service for service in services_of(kubelet)}
         kubelet.start()
         return kubelet
 

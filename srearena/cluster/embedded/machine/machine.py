@@ -20,9 +20,11 @@ from srearena.cluster.embedded.machine.files.inodes import Space
 from srearena.cluster.embedded.machine.images.catalogue import Catalogue
 from srearena.cluster.embedded.machine.images.program import ProgramFinder
 from srearena.cluster.embedded.machine.images.store import ImageStore
+from srearena.cluster.embedded.machine.journal import Journal
 from srearena.cluster.embedded.machine.meter import ResourceMeter
 from srearena.cluster.embedded.machine.networking.pod_network import NoNetwork, PodNetwork
 from srearena.cluster.embedded.machine.networking.sockets import HttpHandler, NetworkNamespace
+from srearena.cluster.embedded.machine.system_services import SystemService
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.quantity import parse
 
@@ -111,6 +113,9 @@ class Machine:
         """Processes that the kernel killed since the machine exists because a container was out of memory."""
         self.memory_ballast = 0
         """Bytes of memory used by processes outside of pods."""
+        self.journal = Journal()
+        self.services: dict[str, SystemService] = {}
+        """What the machine's service manager runs, by name."""
         self.files = host_tree(spec.name)
         self.images = ImageStore(clock, random, catalogue, self.disk)
         self.programs = programs

@@ -25,6 +25,7 @@ from srearena.cluster.embedded.machine.files.mounts import lay
 from srearena.cluster.embedded.machine.files.procfs import system_mounts
 from srearena.cluster.embedded.machine.files.streams import NullFile, OpenFile, Pipe
 from srearena.cluster.embedded.machine.images.program import ImageProgram
+from srearena.cluster.embedded.machine.journal import KERNEL
 from srearena.cluster.embedded.machine.meter import IDLE, ResourceMeter
 from srearena.cluster.embedded.machine.networking.reachability import NetworkFacade
 from srearena.cluster.embedded.machine.networking.sockets import NetworkNamespace
@@ -446,6 +447,9 @@ class Container:
         machine = getattr(self.host, "machine", None)
         if machine is not None:
             machine.oom_kills += 1
+            text = f"Memory cgroup out of memory: Killed process {cause.pid} ({cause.name}) "
+            rss = f"anon-rss:{self.meter.working_set // 1024}kB, UID:{cause.credentials.uid}"
+            machine.journal.write(self.clock.now, KERNEL, text + rss)
         victims = list(self.pids.processes.values()) if self.config.kill_all_on_oom else [cause]
         for victim in victims:
             if victim.container is self and victim is not self.main:

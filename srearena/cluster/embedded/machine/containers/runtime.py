@@ -21,7 +21,7 @@ from srearena.cluster.embedded.machine.files.inodes import Space
 from srearena.cluster.embedded.machine.images.store import Image
 from srearena.cluster.embedded.machine.networking.reachability import NetworkFacade
 from srearena.cluster.embedded.machine.networking.sockets import NetworkNamespace
-from srearena.cluster.embedded.machine.processes.pids import PidNamespace
+from srearena.cluster.embedded.machine.processes.pids import OWN_FIRST, PidNamespace
 from srearena.cluster.embedded.objects import Obj, dig, meta, name_of, namespace_of, uid_of
 
 if TYPE_CHECKING:
@@ -128,7 +128,8 @@ class Sandbox:
         else:
             self.address = machine.take_address(self)
             self.namespace = NetworkNamespace(machine.clock, (self.address,))
-        self.pids = PidNamespace(first=7) if dig(pod, "spec", "shareProcessNamespace") else None
+        first = OWN_FIRST if dig(pod, "spec", "hostPID") else 7 if dig(pod, "spec", "shareProcessNamespace") else 0
+        self.pids = PidNamespace(first=first) if first else None
         self.disk = disk
         """Disk space of the containers' writable layers, logs and disk-backed emptyDirs."""
         self.records: dict[str, list[ContainerRecord]] = {}

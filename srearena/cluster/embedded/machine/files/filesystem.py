@@ -157,6 +157,22 @@ class Filesystem:
     def root(self) -> Mount:
         return self._root
 
+    def beneath(self, path: str, caller: Caller) -> Filesystem:
+        """The tree as a process sees it whose root is changed to a directory of this one."""
+        place = self.resolve(path, caller)
+        if place.node is None:
+            raise os_error(errno.ENOENT)
+        if not isinstance(place.node, Directory):
+            raise os_error(errno.ENOTDIR)
+        below = Filesystem(self.clock, place.node)
+        below._root = Mount("/", place.mount.volume, place.mount.read_only, node=place.node)
+        prefix = place.path.rstrip("/")
+        for mount in self._mounts.values():
+            if mount.path.startswith(f"{prefix}/"):
+                inner = mount.path[len(prefix) :]
+                below.mount(Mount(inner, mount.volume, mount.read_only, mount.sub_path, mount.node, mount.source))
+        return below
+
     @property
     def mounts(self) -> list[Mount]:
         return [self._root, *self._mounts.values()]

@@ -62,6 +62,16 @@ def host_tree(hostname: str) -> Volume:
     return Volume(root, fstype="ext4", source="/dev/sda1")
 
 
+def install(root: Directory, system: Directory) -> None:
+    """Put the files of an operating system beside those that a machine has already."""
+    for name in system.names():
+        node, present = system.get(name), root.get(name)
+        if isinstance(present, Directory) and isinstance(node, Directory):
+            install(present, node)
+        elif present is None and node is not None:
+            root.put(name, node)
+
+
 def is_socket(path: str) -> bool:
     return path in _SOCKETS
 

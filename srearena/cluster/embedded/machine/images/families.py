@@ -10,20 +10,21 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 _CORE = _names("""
-    basename base64 cat chgrp chmod chown cp cut date dd df dirname du echo env expr false fold head hostname id
+    basename base64 cat chgrp chmod chown chroot cp cut date dd df dirname du echo env expr false fold head hostname id
     install link ln ls md5sum mkdir mkfifo mktemp mv nice nl nohup nproc od paste printenv printf pwd readlink realpath
     rm rmdir seq sha1sum sha256sum shuf sleep sort stat stty sync tac tail tee test [ timeout touch tr true
     truncate tty uname uniq wc whoami yes
 """)
 
 _BUSYBOX = _CORE + _names("""
-    arch ash awk busybox clear cmp diff egrep fallocate fgrep find free grep gunzip gzip hexdump ifconfig ip kill
-    killall less logger more mount nc netstat nslookup pgrep pidof ping pkill ps rev sed sh strings sysctl tar telnet
-    time top umount unlink uptime usleep watch wget which xargs xxd zcat
+    arch ash awk busybox clear cmp diff dmesg egrep fallocate fgrep find free grep gunzip gzip hexdump ifconfig ip kill
+    killall less logger more mount nc netstat nsenter nslookup pgrep pidof ping pkill ps rev sed sh strings sysctl tar
+    telnet time top umount unlink uptime usleep watch wget which xargs xxd zcat
 """)
 
 _DEBIAN = _CORE + _names("""
-    arch awk bash cmp dash diff egrep fallocate fgrep find getent gunzip gzip grep mawk more mount rev sed sh tar umount
+    arch awk bash cmp dash diff dmesg egrep fallocate fgrep find getent gunzip gzip grep mawk more mount nsenter rev sed
+    sh tar umount
     unlink which xargs zcat
 """)
 

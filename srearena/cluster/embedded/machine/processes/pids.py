@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from srearena.cluster.embedded.machine.processes.process import Process
 
 
+OWN_FIRST = 20_000
+"""The first process ID of a container that shares the machine's process namespace."""
+
+
 class PidNamespace:
     """A PID namespace; process 1 is the first to be started.
 

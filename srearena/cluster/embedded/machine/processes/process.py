@@ -27,6 +27,7 @@ from srearena.cluster.embedded.machine.processes.signals import IGNORED_BY_DEFAU
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.machine.containers.container import Container
+    from srearena.cluster.embedded.machine.files.filesystem import Filesystem
 
 T = TypeVar("T")
 Handler = Callable[[int], object]
@@ -130,7 +131,7 @@ class Process:
         self.nofile: int = container.nofile if parent is None else parent.nofile
         self.effort: Effort = Effort(self.clock) if parent is None else parent.effort
         self.fds: dict[int, OpenFile] = {number: file.retain() for number, file in fds.items()}
-        self.files = FileView(container.filesystem, self)
+        self.files: FileView = FileView(container.filesystem if parent is None else parent.files.filesystem, self)
         self.memory = PROCESS_MEMORY
         self.sockets = 0
         self.stopped = False
@@ -290,6 +291,11 @@ class Process:
         environment = self.env if env is None else env
         entry = self.container.loader(self, argv, environment)
         return self.fork(entry, argv=argv, env=environment, fds=fds)
+
+    def change_root(self, filesystem: Filesystem) -> None:
+        """Continue, with all further children, in another tree of files."""
+        self.files = FileView(filesystem, self)
+        self.cwd = "/"
 
     def execute(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
         """Replace the program (execve): never returns; ExecError on failure."""

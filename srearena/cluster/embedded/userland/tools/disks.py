@@ -18,7 +18,7 @@ INODES_PER_BYTE = 16384
 
 
 def _rows(process: Process, paths: list[str], everything: bool) -> list[Mount]:
-    mounts = process.container.filesystem.mounts
+    mounts = process.files.filesystem.mounts
     if not paths:
         shown = [mount for mount in mounts if everything or mount.volume.fstype not in _PSEUDO]
         return [mount for mount in shown if everything or mount.volume.space.limits[0] or mount.path == "/"]
@@ -150,7 +150,7 @@ async def mount(process: Process, args: list[str]) -> int:
         return 1 if speaks_busybox(process) else 32
     rows = (
         f"{m.volume.source} on {m.path} type {m.volume.fstype} ({mount_options(m)})\n"
-        for m in process.container.filesystem.mounts
+        for m in process.files.filesystem.mounts
     )
     await process.write("".join(rows))
     return 0

@@ -5,7 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from srearena.cluster.embedded.machine.files.procfs import load_average
+from srearena.cluster.embedded.machine.host_processes import HostProcess, host_processes
+from srearena.cluster.embedded.machine.host_root import machine_of
 from srearena.cluster.embedded.machine.processes.process import Process
+from srearena.cluster.embedded.objects import dig
 from srearena.cluster.embedded.userland.tools.idling import duration
 from srearena.cluster.embedded.userland.tools.listing import accounts_of, human_size
 from srearena.cluster.embedded.userland.tools.options import parse
@@ -13,22 +16,30 @@ from srearena.cluster.embedded.userland.tools.registry import tool
 from srearena.cluster.embedded.userland.tools.system import uptime_text
 from srearena.cluster.embedded.userland.tools.wording import speaks_busybox
 
+AnyProcess = Process | HostProcess
 
-def _command(process: Process) -> str:
+
+def _command(process: AnyProcess) -> str:
     if process.done.is_set:
-        return f"[{process.name}]" if speaks_busybox(process) else f"[{process.name}] <defunct>"
+        plain = isinstance(process, Process) and speaks_busybox(process)
+        return f"[{process.name}]" if plain else f"[{process.name}] <defunct>"
     return " ".join(process.argv).replace("\n", " ")
 
 
-def _listed(process: Process) -> list[Process]:
-    return [process.container.pids.processes[pid] for pid in sorted(process.container.pids.processes)]
+def _listed(process: Process) -> list[AnyProcess]:
+    container = process.container
+    found: list[AnyProcess] = list(container.pids.processes.values())
+    machine = machine_of(container)
+    if machine is not None and dig(container.host.pod, "spec", "hostPID"):
+        found += host_processes(machine, container.pids)
+    return sorted(found, key=lambda other: other.pid)
 
 
-def _parent(process: Process) -> int:
+def _parent(process: AnyProcess) -> int:
     return 0 if process.parent is None else process.parent.pid
 
 
-def _started(process: Process, now: float) -> str:
+def _started(process: AnyProcess, now: float) -> str:
     shape = "%H:%M" if now - process.started_at < 86400 else "%b%d"
     return datetime.fromtimestamp(process.started_at, UTC).strftime(shape)
 
@@ -83,7 +94,7 @@ def _output_columns(args: list[str]) -> list[str] | None:
     return None
 
 
-def _columns_text(process: Process, processes: list[Process], columns: list[str]) -> str:
+def _columns_text(process: Process, processes: list[AnyProcess], columns: list[str]) -> str:
     accounts = accounts_of(process)
     now = process.clock.now
     titles = {"pid": "PID", "ppid": "PPID", "user": "USER", "comm": "COMMAND", "args": "COMMAND", "cmd": "CMD"}
@@ -100,7 +111,7 @@ def _columns_text(process: Process, processes: list[Process], columns: list[str]
     names = [column.partition("=")[0] for column in columns]
     heads = [c.partition("=")[2] if "=" in c else titles.get(n, n.upper()) for c, n in zip(columns, names, strict=True)]
 
-    def cell(other: Process, name: str) -> str:
+    def cell(other: AnyProcess, name: str) -> str:
         seconds = int(now - other.started_at)
         values = {
             "pid": str(other.pid),
@@ -167,7 +178,7 @@ def _top_screen(process: Process) -> str:
     return "\n".join(screen(process, listed, total, used)) + "\n"
 
 
-def _busybox_screen(process: Process, listed: list[Process], total: int, used: int) -> list[str]:
+def _busybox_screen(process: Process, listed: list[AnyProcess], total: int, used: int) -> list[str]:
     accounts = accounts_of(process)
     lines = [
         f"Mem: {used}K used, {total - used}K free, 0K shrd, {total // 100}K buff, {total // 6}K cached",
@@ -183,7 +194,7 @@ def _busybox_screen(process: Process, listed: list[Process], total: int, used: i
     return lines
 
 
-def _gnu_screen(process: Process, listed: list[Process], total: int, used: int) -> list[str]:
+def _gnu_screen(process: Process, listed: list[AnyProcess], total: int, used: int) -> list[str]:
     accounts = accounts_of(process)
     running = sum(not other.done.is_set for other in listed)
     zombies = len(listed) - running

@@ -45,7 +45,10 @@ _DEFAULT = ("{p}: {e}", "{p}: {e}")
 
 
 def speaks_busybox(process: Process) -> bool:
-    return process.container.program.family.dialect == "busybox"
+    """Whether the tools are BusyBox's: those of the image, as long as the process has not changed its root."""
+    container = process.container
+    own_root = process.files.filesystem is container.filesystem
+    return own_root and container.program.family.dialect == "busybox"
 
 
 def complaint(process: Process, situation: str, path: str, error: OSError) -> str:

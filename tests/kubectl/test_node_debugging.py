@@ -1,0 +1,113 @@
+"""`kubectl debug node/X`: the machine of a node from a pod on it, with its services, its logs and its containers."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from srearena.cluster import Cluster, start_embedded
+from srearena.service.kubernetes import Kubernetes
+
+pytestmark = [
+    pytest.mark.kubectl,
+    pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed"),
+]
+CRASHER = "echo boom; exit 3"
+
+
+@dataclass
+class Debugger:
+    """A shell in a debugging pod."""
+
+    cluster: Cluster
+    api: Kubernetes
+    pod: str
+
+    def run(self, script: str) -> tuple[int, str]:
+        """Exit status and output, errors included."""
+        with self.cluster.fast_forward(60):
+            done = self.api.exec(self.pod, ["sh", "-c", script], "default")
+        return done.status, done.output + done.errors
+
+    def output(self, script: str) -> str:
+        status, text = self.run(script)
+        assert status == 0, text
+        return text
+
+
+@pytest.fixture(scope="module")
+def debugger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Debugger]:
+    kubectl = str(shutil.which("kubectl"))
+    with start_embedded(in_process=True, nodes=1, speed=0) as cluster, Kubernetes.of(cluster) as api:
+        container = {"name": "main", "image": "busybox:1.36", "command": ["sh", "-c", CRASHER]}
+        spec = {"nodeName": "worker-1", "containers": [container]}
+        api.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "crasher"}, "spec": spec}, "default")
+        environment = {"KUBECONFIG": str(cluster.kubeconfig), "HOME": str(tmp_path_factory.mktemp("home"))}
+        words = ["debug", "node/worker-1", "--image=busybox:1.36", "--profile=sysadmin", "--", "sleep", "99999"]
+        done = subprocess.run([kubectl, *words], env=environment, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        cluster.wait(60)
+        pods = (pod["metadata"]["name"] for pod in api.list("pods", "default"))
+        yield Debugger(cluster, api, next(name for name in pods if name.startswith("node-debugger-")))
+
+
+def test_the_container_runtime_knows_pods_and_containers(debugger: Debugger) -> None:
+    running = debugger.output("chroot /host crictl ps")
+    assert "kube-proxy" in running and "crasher" not in running
+    assert "Exited" in debugger.output("chroot /host crictl ps -a --name main")
+    assert "crasher" in debugger.output("chroot /host crictl pods")
+    script = "chroot /host sh -c 'crictl logs $(crictl ps -a --name main -q | head -1)'"
+    assert debugger.output(script) == "boom\n"
+    assert "not found" in debugger.run("crictl ps")[1]
+
+
+def test_what_the_kubelet_did_is_in_the_journal_and_below_var(debugger: Debugger) -> None:
+    journal = debugger.output("chroot /host journalctl -u kubelet --no-pager")
+    assert '"Started kubelet"' in journal
+    assert "Error syncing pod, skipping" in journal and "Back-off restarting failed container" in journal
+    assert " stdout F boom" in debugger.output("cat /host/var/log/pods/default_crasher_*/main/*.log")
+    uid = debugger.api.get("pods", "crasher", "default")["metadata"]["uid"]
+    token = f"/host/var/lib/kubelet/pods/{uid}/volumes/kubernetes.io~projected/*/namespace"
+    assert debugger.output(f"cat {token}") == "default"
+
+
+def test_the_kubelet_is_a_service_of_the_machine(debugger: Debugger) -> None:
+    def ready() -> str:
+        conditions = debugger.api.get("nodes", "worker-1")["status"]["conditions"]
+        return next(str(one["status"]) for one in conditions if one["type"] == "Ready")
+
+    assert "active (running)" in debugger.output("chroot /host systemctl status kubelet")
+    # A stopped kubelet cannot start the command of another `exec`: one script stops it and starts it again.
+    script = "systemctl stop kubelet; sleep 60; systemctl is-active kubelet > /root/state; systemctl start kubelet"
+    debugger.output(f"chroot /host sh -c '{script}'")
+    debugger.cluster.wait(20)
+    assert debugger.output("cat /host/root/state") == "inactive\n"
+    reasons = {event["reason"] for event in debugger.api.list("events", "default")}
+    assert "NodeNotReady" in reasons
+    assert ready() == "True"
+
+
+def test_processes_and_files_of_the_machine(debugger: Debugger) -> None:
+    processes = debugger.output("nsenter -t 1 -m -u -i -n -p -- ps aux")
+    assert "/usr/local/bin/kube-proxy" in processes and "sleep 99999" in processes
+    debugger.output("chroot /host sh -c 'echo kept > /root/note'")
+    assert debugger.output("cat /host/root/note") == "kept\n"
+    assert debugger.output("chroot /host hostname") == "worker-1\n"
+    assert debugger.run("chroot /nowhere ls")[0] == 125
+    assert debugger.run("chroot /host no-such-program")[0] == 127
+
+
+def test_a_pod_without_the_machine_does_not_reach_it(debugger: Debugger) -> None:
+    container = {"name": "main", "image": "busybox:1.36", "command": ["sleep", "99999"]}
+    spec = {"nodeName": "control-plane", "tolerations": [{"operator": "Exists"}], "containers": [container]}
+    debugger.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "plain"}, "spec": spec}, "default")
+    debugger.cluster.wait(20)
+    plain = Debugger(debugger.cluster, debugger.api, "plain")
+    assert plain.output("nsenter -t 1 -m -- cat /etc/hostname") == "plain\n"
+    assert "kubelet" not in plain.output("ps")
+    assert plain.run("dmesg")[0] == 1
+    assert plain.run("nsenter -t 711 -m ls")[0] == 1
