@@ -15,7 +15,8 @@ from typing import Any
 from srearena.conductor.episode.addresses import addresses
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.errors import EnvironmentFailure
-from srearena.conductor.serving.http_api import EpisodeApp, serve
+from srearena.conductor.serving.http_api import EpisodeApp
+from srearena.conductor.serving.json_app import serve
 from srearena.conductor.serving.mcp_server import ToolServer
 from srearena.utils.status import Outcome
 

@@ -20,7 +20,8 @@ from srearena.conductor.episode.limits import Limits
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.results.store import drawn_seed
-from srearena.conductor.serving.http_api import EpisodeApp, serve
+from srearena.conductor.serving.http_api import EpisodeApp
+from srearena.conductor.serving.json_app import serve
 from srearena.conductor.serving.mcp_server import ToolServer
 from srearena.option_types import PORT, POSITIVE, SEED
 

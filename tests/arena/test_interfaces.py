@@ -22,7 +22,8 @@ from srearena.conductor.problems.scheduling import ScalePodZero
 from srearena.conductor.results.comparison import compare
 from srearena.conductor.results.store import read_trials, totals, write_trial
 from srearena.conductor.serving.console import Console
-from srearena.conductor.serving.http_api import EpisodeApp, openapi, serve
+from srearena.conductor.serving.http_api import EpisodeApp, openapi
+from srearena.conductor.serving.json_app import serve
 from srearena.conductor.trials.suite import Progress, Suite
 from srearena.conductor.trials.tables import LiveTable
 from srearena.conductor.trials.trial import Trial

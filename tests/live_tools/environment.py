@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.episode.limits import Limits
 from srearena.conductor.problems.scheduling import ScalePodZero
-from srearena.conductor.serving.http_api import EpisodeApp, serve
+from srearena.conductor.serving.http_api import EpisodeApp
+from srearena.conductor.serving.json_app import serve
 from srearena.coroutines import close_loop
 from tests.arena.episodes import prepared_episode, shop_problem
 
