@@ -61,6 +61,8 @@ export interface Overview extends IncidentRow {
   edges: Call[];
   alerts: Alert[];
   queries: boolean;
+  truth?: boolean;
+  play?: string;
   marks?: Mark[];
 }
 

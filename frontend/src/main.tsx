@@ -5,8 +5,9 @@ import { useEffect, useState } from "preact/hooks";
 import { ComparePage } from "./pages/ComparePage";
 import { IncidentListPage } from "./pages/IncidentList";
 import { IncidentPage } from "./pages/IncidentPage";
+import { PlayPage } from "./pages/PlayPage";
 import { TrialListPage } from "./pages/TrialList";
-import { Trial, TrialPage } from "./pages/TrialPage";
+import { SessionPage, Trial, TrialPage } from "./pages/TrialPage";
 import { parse, type Route } from "./router";
 import type { TrialDocument } from "./types";
 
@@ -27,6 +28,8 @@ function Page({ route }: { route: Route }): JSX.Element {
   if (name === "trial") return <TrialPage key={route.parts[1]} route={route} />;
   if (name === "incidents") return <IncidentListPage />;
   if (name === "incident") return <IncidentPage key={route.parts[1]} route={route} />;
+  if (name === "play") return <PlayPage key={route.parts[1] ?? ""} route={route} />;
+  if (name === "session") return <SessionPage session={route.parts[1] ?? ""} />;
   if (name === "compare") return <ComparePage key={route.parts.join("/")} route={route} />;
   if (name === "") return <TrialListPage route={route} />;
   return <p role="alert">There is no such page.</p>;
@@ -54,6 +57,7 @@ function Frame({ children, home }: { children: JSX.Element; home: boolean }): JS
         <nav aria-label="Pages">
           {home && <a href="#/incidents">Incidents</a>}
           {home && <a href="#/">Trials</a>}
+          {home && <a href="#/play">Play</a>}
         </nav>
         <button type="button" id="theme" aria-label="Switch between dark and light" onClick={toggleTheme}>
           ◐

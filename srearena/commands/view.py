@@ -15,13 +15,16 @@ from srearena import completions
 from srearena.cluster import registry
 from srearena.conductor.errors import ArenaError
 from srearena.option_types import PORT
+from srearena.paths import results_directory
+from srearena.snapshots.layout import find_snapshots
 from srearena.view.catalog import Catalog, viewed_folders
 from srearena.view.export import exported
 from srearena.view.http_app import ViewApp, serve
+from srearena.view.incidents.found import Incidents
 
 
 @click.command()
-@click.argument("places", nargs=-1, metavar="[RUN | CLUSTER | FOLDER]...", shell_complete=completions.runs)
+@click.argument("places", nargs=-1, metavar="[RUN | CLUSTER | RECORDING | FOLDER]...", shell_complete=completions.runs)
 @click.option("--port", type=PORT, default=0, help="Port on the loopback interface; by default a free one.")
 @click.option("--open", "open_browser", is_flag=True, help="Open the link in the default browser.")
 @click.option(
@@ -35,20 +38,26 @@ from srearena.view.http_app import ViewApp, serve
 def command(
     places: tuple[str, ...], port: int, open_browser: bool, target: Path | None, trial: str | None, as_json: bool
 ) -> None:
-    """View incidents and results in the browser: running CLUSTERs and RUNs by name, folders of runs, leaderboards.
+    """View incidents and results in the browser: running CLUSTERs and RUNs by name, RECORDINGs, leaderboards.
 
     Without arguments, all runs of `data/results` and the leaderboard of `leaderboard_results`. Running clusters and
     episodes are always there. The application is served on the loopback interface, for those who have the link.
     """
     clusters = [entry.name for entry in registry.all_running() if entry.name in places]
-    catalog = Catalog(viewed_folders([place for place in places if place not in clusters]))
+    recorded = {place: find_snapshots(Path(place)) for place in places if Path(place).is_dir()}
+    recordings = [directory.absolute() for found in recorded.values() for directory in found]
+    others = [place for place in places if place not in clusters and not recorded.get(place)]
+    catalog = Catalog(viewed_folders(others))
+    results = results_directory().absolute()
+    incidents = Incidents([*catalog.folders, *([results] if results not in catalog.folders else [])], recordings)
     if target is not None:
         _export(catalog, target, trial)
         return
     token = token_urlsafe(24)
 
     def ready(at: int) -> None:
-        page = f"#/incident/{quote(f'cluster:{clusters[0]}', safe='')}" if clusters else ""
+        named = f"cluster:{clusters[0]}" if clusters else "recording:0" if len(recordings) == 1 else ""
+        page = f"#/incident/{quote(named, safe='')}" if named else "#/incidents" if recordings else ""
         link = f"http://127.0.0.1:{at}/?token={quote(token)}{page}"
         if as_json:
             click.echo(json.dumps({"link": link, "url": f"http://127.0.0.1:{at}", "token": token}))
@@ -58,8 +67,12 @@ def command(
         if open_browser:
             webbrowser.open(link)
 
-    with contextlib.suppress(KeyboardInterrupt):
-        serve(ViewApp(catalog, token), port, ready)
+    application = ViewApp(catalog, token, incidents)
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            serve(application, port, ready)
+    finally:
+        application.close()
 
 
 def _export(catalog: Catalog, target: Path, trial: str | None) -> None:

@@ -81,9 +81,9 @@ class Catalog:
                 yield from _leaderboard_trials(folder, prefix)
             elif (folder / "result.json").is_file():
                 yield from _finished(folder, prefix)
-            elif is_run(folder):
+            elif (folder / "trials").is_dir():
                 yield from _run_trials(folder, prefix)
-            else:
+            else:  # a folder of runs, which may also have event logs of episodes that ran by themselves
                 yield from _live_trials(folder, prefix, "")
                 for run in sorted(path for path in _children(folder) if is_run(path)):
                     yield from _run_trials(run, prefix)

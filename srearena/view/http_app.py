@@ -20,10 +20,12 @@ from urllib.parse import parse_qs, quote
 import uvicorn
 
 from srearena.errors import SreArenaError
+from srearena.paths import results_directory
 from srearena.view.catalog import Catalog
 from srearena.view.export import ASSETS, exported, file_name
 from srearena.view.incidents.api import IncidentApi, NoSuchIncident
 from srearena.view.incidents.found import Incidents
+from srearena.view.playing import Plays
 
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -69,16 +71,23 @@ class Refused(Exception):
 class ViewApp:
     """An ASGI application over a catalog."""
 
-    def __init__(self, catalog: Catalog, token: str, incidents: Incidents | None = None) -> None:
+    def __init__(
+        self, catalog: Catalog, token: str, incidents: Incidents | None = None, plays: Plays | None = None
+    ) -> None:
         self._catalog = catalog
         self._token = token
-        self._incidents = IncidentApi(incidents or Incidents(catalog.folders))
+        self._plays = plays or Plays(results_directory().absolute())
+        self._incidents = IncidentApi(incidents or Incidents(catalog.folders), self._plays)
         self._routes: dict[tuple[str, str], Callable[[Query], Response]] = {
             ("GET", "/api/trials"): self._trials,
             ("GET", "/api/trial"): self._trial,
             ("GET", "/api/export"): self._export,
             **{route: self._document_route(handler) for route, handler in self._incidents.routes.items()},
         }
+
+    def close(self) -> None:
+        """End the episodes in play; they are graded."""
+        self._plays.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

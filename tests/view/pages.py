@@ -23,8 +23,8 @@ class Pages:
         self.chrome.get(f"{self._link}{page}")
         self.wait(lambda: self.all(shows))
 
-    def wait(self, condition: Callable[[], object]) -> None:
-        WebDriverWait(self.chrome, 30, 0.05).until(lambda chrome: condition())
+    def wait(self, condition: Callable[[], object], seconds: float = 30) -> None:
+        WebDriverWait(self.chrome, seconds, 0.05).until(lambda chrome: condition())
 
     def all(self, selector: str) -> list[str]:
         script = "return [...document.querySelectorAll(arguments[0])].map((one) => one.textContent)"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import httpx
@@ -16,6 +17,7 @@ from selenium.webdriver import Chrome
 
 from srearena.conductor.session import Session
 from srearena.service.kubernetes import Kubernetes
+from srearena.snapshots.examples import unpack
 from tests.view.conftest import serving
 from tests.view.pages import Pages
 from tests.view.results import HOSTILE
@@ -232,3 +234,54 @@ def test_a_narrow_window_shows_everything(pages: Pages) -> None:
             assert pages.chrome.execute_script(script) == 0, page
     finally:
         pages.chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_a_recording_opens_in_the_same_pages(chrome: Chrome, tmp_path: Path) -> None:
+    (directory, *_) = unpack(tmp_path)
+    with serving(directory) as link:
+        pages = Pages(chrome, link.partition("#")[0])
+        pages.open("#/incident/recording%3A0", ".graph .node.level-2")
+        assert "recording" in pages.text("h1") and pages.all(".clock button") == []
+        assert "cartFailure" not in pages.text()
+        pages.find("#show-truth").click()
+        pages.wait(lambda: "cartFailure" in "".join(pages.all("#truth")))
+        pages.press("5")
+        pages.wait(lambda: "configmaps/flagd-config" in pages.text())
+        assert pages.errors() == []
+
+
+def test_an_incident_is_solved_in_the_page(chrome: Chrome, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    (results / "run-1" / ".live").mkdir(parents=True)
+    with serving(results, SREARENA_RESULTS=str(results)) as link:
+        pages = Pages(chrome, link)
+        pages.open("#/play", "#problems tbody tr")
+        assert not any("remedy" in text or "explanation" in text for text in pages.all("#problems"))
+        pages.type("#search", "k8s_target_port-misconfig")
+        pages.wait(lambda: len(pages.all("#problems tbody tr")) < 10)
+        press(pages, "#problems button")
+        pages.wait(lambda: pages.all("#question") and pages.all(".graph .node"), 200)
+        assert "Is anything wrong with the system right now?" in pages.text("#question")
+        pages.type("#command", "kubectl get services -n social-network\n")
+        pages.wait(lambda: "user-service" in pages.text("#terminal"))
+        pages.type("#command", "cat /etc/passwd\n")
+        pages.wait(lambda: "Error:" in pages.text("#terminal"))
+        pages.type("#command", HOSTILE[:40] + "\n")
+        pages.wait(lambda: "<script>window.broken" in pages.text("#terminal"))
+        press(pages, ".question .primary")
+        pages.wait(lambda: pages.all("#answer-text"))
+        pages.type("#answer-text", "Service/user-service")
+        press(pages, ".question .primary")
+        pages.wait(lambda: "Repair the system" in pages.text("#question"))
+        press(pages, ".question .primary")
+        pages.wait(lambda: pages.all("#verdict .names li"), 200)
+        assert [text.split(":")[0] for text in pages.all("#verdict .names li")] == [
+            "detection",
+            "localization",
+            "mitigation",
+        ]
+        assert "detection: passed" in pages.text("#verdict") and "mitigation: failed" in pages.text("#verdict")
+        press(pages, "#verdict a")
+        pages.wait(lambda: pages.all("#verdicts"))
+        assert "get services" in pages.text("#transcript")
+        assert pages.chrome.execute_script("return window.broken") is None

@@ -10,15 +10,21 @@ from typing import Any, cast
 import pytest
 
 from srearena.cluster.base import TelemetryEndpoints
+from srearena.conductor.actions.parsing import parse
+from srearena.conductor.actions.toolbox import Toolbox
 from srearena.conductor.episode.addresses import watching
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.session import Session
+from srearena.snapshots.examples import unpack
 from srearena.view.incidents import objects
+from srearena.view.incidents.base import IncidentError, LogQuery
+from srearena.view.incidents.recorded import RecordedIncident
 from srearena.view.incidents.signals import STEP, Signals, error_reading, latency_reading, rate_reading
 from srearena.view.incidents.spans import jaeger_spans, trace_row, waterfall
 from srearena.view.incidents.summary import belongs, graph
 from srearena.view.incidents.topology import STORE, Topology, TracedSpan
+from srearena.view.playing import action_of
 from tests.view.results import HOSTILE
 
 SHOP, CART = ("shop", "shop"), ("shop", "cart")
@@ -184,3 +190,69 @@ def test_what_is_published_names_nothing_of_the_problem(tmp_path: Path) -> None:
     document = watching(cast(Episode, episode))
     assert sorted(document) == ["application", "kubeconfig", "telemetry"]
     assert document["application"] == problem.app.name and problem.id not in json.dumps(document)
+
+
+def test_a_recording_answers_as_a_running_system_does(tmp_path: Path) -> None:
+    (directory, *_) = unpack(tmp_path)
+    recording = RecordedIncident("recording:0", directory)
+    try:
+        check_state(recording)
+        check_searches(recording)
+        check_truth(recording)
+    finally:
+        recording.close()
+
+
+def check_state(recording: RecordedIncident) -> None:
+    overview = recording.overview()
+    services = {service["name"]: service for service in overview["services"]}
+    assert (services["cart"]["level"], services["cart"]["errors"]["level"]) == (2, 2)
+    assert services["product-catalog"]["level"] == 0
+    assert services["valkey-cart"]["kind"] == STORE
+    calls = {(edge["from"], edge["to"]): edge["level"] for edge in overview["edges"]}
+    assert calls["cart", "valkey-cart"] == 2 and calls["frontend-proxy", "frontend"] > 0
+    assert overview["alerts"][0]["name"] == "HighRequestErrorRate"
+    assert len(overview["times"]) == len(services["cart"]["series"]["errors"])
+    cluster = recording.cluster()
+    assert len(cluster["nodes"]) == 4 and {pod["level"] for pod in cluster["pods"]} == {0}
+    assert cluster["events"][0]["at"] > cluster["events"][-1]["at"]
+    (change,) = recording.objects("")["changes"]
+    assert (change["name"], change["change"]) == ("flagd-config", "changed")
+    assert recording.object("configmaps", "astronomy-shop", "flagd-config")["differences"]
+
+
+def check_searches(recording: RecordedIncident) -> None:
+    lines = recording.logs(LogQuery(text="CARTSTORE", workload="cart"))["lines"]
+    assert lines and all("cartstore" in line["line"].lower() and line["pod"].startswith("cart") for line in lines)
+    assert recording.logs(LogQuery(text="' OR 1=1 --"))["lines"] == []
+    failed = recording.traces("cart", failed=True)["traces"]
+    assert failed and all(row["failed"] and "cart" in row["services"] for row in failed)
+    spans = recording.trace(failed[0]["id"])["spans"]
+    assert len(spans) == failed[0]["spans"] and any(span["failed"] for span in spans)
+    with pytest.raises(IncidentError, match="no trace"):
+        recording.trace("'; DROP TABLE spans; --")
+    with pytest.raises(IncidentError, match="is not one of"):
+        recording.object("secrets", "", "a")
+
+
+def check_truth(recording: RecordedIncident) -> None:
+    answers = recording.overview(), recording.objects("deployments"), recording.row()
+    assert "cartFailure" not in json.dumps(answers, default=str)
+    truth = recording.truth()
+    assert truth["roots"] == ["ConfigMap/flagd-config"] and "cartFailure" in truth["faults"][0]
+
+
+@pytest.mark.parametrize(
+    ("line", "action"),
+    [
+        ("kubectl get pods -l 'app=\"x\"'", 'kubectl("get pods -l \'app=\\"x\\"\'")'),
+        ("  kubectl   ", 'kubectl("")'),
+        ("get_alerts()", "get_alerts()"),
+        ("kubectl_x", "kubectl_x"),
+    ],
+)
+def test_a_line_of_the_terminal_is_an_action_of_an_agent(line: str, action: str) -> None:
+    assert action_of(line) == f"```\n{action}\n```"
+    if action.startswith(("kubectl(", "get")):
+        call = parse(action_of(line), Toolbox.names())
+        assert call.name == action.partition("(")[0]

@@ -6,6 +6,8 @@ import { clean } from "../text";
 import { Chart } from "./Chart";
 import { callText, LEVELS, ServiceGraph } from "./ServiceGraph";
 
+// More services than this are drawn over the whole width.
+const MANY = 14;
 const CHARTS: [Measure, string, (value: number | null) => string][] = [
   ["requests", "Requests", format.rate],
   ["errors", "Errors", format.percent],
@@ -33,7 +35,7 @@ export function OverviewPanel({ incident, marks, selected, onSelect }: OverviewP
   const service = incident.services.find((one) => one.name === name);
   return (
     <>
-      <div class="overview">
+      <div class={incident.services.length > MANY ? "overview wide" : "overview"}>
         <div>
         <section class="panel flush" aria-labelledby="graph-head">
           <div class="panel-head">

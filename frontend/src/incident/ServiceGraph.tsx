@@ -8,7 +8,7 @@ import { curve, edgeKey, LONGEST_NAME, NODE_HEIGHT, place } from "./layout";
 
 export const LEVELS = ["as usual", "deviates", "deviates strongly"];
 const NARROW = 620;
-const SMALLEST_SCALE = 0.74;
+const SMALLEST_SCALE = 0.7;
 
 interface GraphProps {
   services: Service[];

@@ -1,12 +1,13 @@
 // One incident: its state, and a tab for each kind of evidence.
 import type { JSX } from "preact";
-import { useMemo } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import { useDocument } from "../api";
 import { AgentPanel } from "../incident/AgentPanel";
 import { Clock } from "../incident/Clock";
 import { ClusterPanel } from "../incident/ClusterPanel";
 import { LogsPanel } from "../incident/LogsPanel";
 import { ObjectsPanel } from "../incident/ObjectsPanel";
+import { PlayPanel } from "../incident/PlayPanel";
 import { OverviewPanel } from "../incident/Overview";
 import { QueryPanel } from "../incident/QueryPanel";
 import { TracesPanel } from "../incident/TracesPanel";
@@ -43,10 +44,13 @@ export function IncidentPage({ route }: { route: Route }): JSX.Element {
     "/": () => document.getElementById(tab === "metrics" ? "expression" : "search")?.focus(),
     ...Object.fromEntries(TABS.map(([name], index) => [String(index + 1), () => go(name)])),
   });
+  const play = useRef("");
+  if (value?.play) play.current = value.play;
   const ended = problem !== undefined && trial !== undefined && trial.row.outcome !== RUNNING;
   if (!value || ended) {
     return (
       <>
+        {play.current && <PlayPanel id={play.current} />}
         <Waiting problem={ended ? undefined : problem} />
         {ended && <p>This episode has ended. <a href={link(["trial", trial.row.id])}>Open its trial</a></p>}
       </>
@@ -80,7 +84,8 @@ export function IncidentPage({ route }: { route: Route }): JSX.Element {
           <a href={link(name ? ["incident", id, name] : ["incident", id])} aria-current={name === tab ? "page" : undefined}>{label}</a>
         ))}
       </nav>
-      <div class={trial ? "with-agent" : ""}>
+      {value.truth && <Truth id={id} />}
+      <div class={play.current || trial ? "with-agent" : ""}>
         <div class="evidence">
           {tab === "" && <OverviewPanel incident={value} marks={marks} selected={route.query.service ?? ""} onSelect={(name) => onQuery({ service: name })} />}
           {tab === "cluster" && <ClusterPanel id={id} live={!recorded} namespaces={namespaces} />}
@@ -89,12 +94,25 @@ export function IncidentPage({ route }: { route: Route }): JSX.Element {
           {tab === "objects" && <ObjectsPanel id={id} live={!recorded} query={route.query} onQuery={onQuery} />}
           {tab === "metrics" && <QueryPanel id={id} live={!recorded} marks={marks} query={route.query} onQuery={onQuery} />}
         </div>
-        {trial && <AgentPanel trial={trial} />}
+        {play.current ? <PlayPanel id={play.current} /> : trial && <AgentPanel trial={trial} />}
       </div>
       <p class="soft keys">
         <kbd>1</kbd> to <kbd>{TABS.length}</kbd> open a tab, <kbd>/</kbd> searches
       </p>
     </>
+  );
+}
+
+// The ground truth of a recording, which is shown to those who ask for it.
+function Truth({ id }: { id: string }): JSX.Element {
+  const [asked, setAsked] = useState(false);
+  const { value } = useDocument<{ roots: string[]; faults: string[] }>(asked ? `api/incident/truth?id=${encodeURIComponent(id)}` : "", () => false);
+  if (!value) return <button type="button" id="show-truth" onClick={() => setAsked(true)}>Show what was wrong</button>;
+  return (
+    <div class="panel" id="truth">
+      {value.faults.map((fault) => <p>{clean(fault)}</p>)}
+      <p>{value.roots.map((root) => <code>{clean(root)} </code>)}</p>
+    </div>
   );
 }
 

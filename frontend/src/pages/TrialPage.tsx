@@ -27,6 +27,15 @@ export function TrialPage({ route }: { route: Route }): JSX.Element {
   return <Trial trial={value} route={moved ? { ...route, parts: ["trial", moved] } : route} served />;
 }
 
+// The trial of an event log, under its own address.
+export function SessionPage({ session }: { session: string }): JSX.Element {
+  const { value, problem } = useDocument<TrialDocument>(`api/trial?session=${encodeURIComponent(session)}`, () => false);
+  useEffect(() => {
+    if (value) location.replace(link(["trial", value.row.id]));
+  }, [value]);
+  return <p role="status">{problem ? `Error: ${clean(problem)}` : "Loading …"}</p>;
+}
+
 interface TrialProps {
   trial: TrialDocument;
   route: Route;

@@ -7,6 +7,8 @@ from typing import Any
 
 from srearena.view.incidents.base import Incident, IncidentError, LogQuery
 from srearena.view.incidents.found import Incidents
+from srearena.view.incidents.live import LiveIncident
+from srearena.view.playing import Plays
 
 Query = dict[str, str]
 _LONGEST_TEXT = 10_000
@@ -19,11 +21,12 @@ class NoSuchIncident(IncidentError):
 class IncidentApi:
     """Handlers by method and path. They take the fields of a request and return a document."""
 
-    def __init__(self, incidents: Incidents) -> None:
+    def __init__(self, incidents: Incidents, plays: Plays) -> None:
         self._incidents = incidents
+        self._plays = plays
         self.routes: dict[tuple[str, str], Callable[[Query], Any]] = {
             ("GET", "/api/incidents"): lambda query: {"incidents": self._incidents.rows()},
-            ("GET", "/api/incident"): lambda query: self._find(query).overview(),
+            ("GET", "/api/incident"): self._overview,
             ("GET", "/api/incident/cluster"): lambda query: self._find(query).cluster(),
             ("GET", "/api/incident/logs"): self._logs,
             ("GET", "/api/incident/traces"): self._traces,
@@ -31,7 +34,10 @@ class IncidentApi:
             ("GET", "/api/incident/objects"): lambda query: self._find(query).objects(query.get("kind", "")),
             ("GET", "/api/incident/object"): self._object,
             ("GET", "/api/incident/query"): self._expression,
+            ("GET", "/api/incident/truth"): lambda query: self._find(query).truth(),
             ("POST", "/api/incident/clock"): self._clock,
+            ("GET", "/api/play"): self._play,
+            **plays.routes,
         }
 
     def _find(self, query: Query) -> Incident:
@@ -40,6 +46,17 @@ class IncidentApi:
         if incident is None:
             raise NoSuchIncident(f"there is no incident {identity!r}: it has ended")
         return incident
+
+    def _overview(self, query: Query) -> Any:
+        incident = self._find(query)
+        play = self._plays.of_kubeconfig(str(incident.access.kubeconfig)) if isinstance(incident, LiveIncident) else ""
+        return {**incident.overview(), **({"play": play} if play else {})}
+
+    def _play(self, query: Query) -> Any:
+        """An episode in play, with the id of its incident as soon as there is one."""
+        document = self._plays.document(query.get("play", ""))
+        incident = self._incidents.of_kubeconfig(self._plays.kubeconfig_of(query.get("play", "")))
+        return {**document, **({"incident": incident.id} if incident is not None else {})}
 
     def _logs(self, query: Query) -> Any:
         text, namespace, workload = (query.get(name, "")[:_LONGEST_TEXT] for name in ("text", "namespace", "workload"))

@@ -73,6 +73,10 @@ class Incident(ABC):
         """Pause the clock, let it flow, or advance it."""
         raise IncidentError("the clock of this incident cannot be set")
 
+    def truth(self) -> dict[str, Any]:
+        """What is wrong, on an operator's request."""
+        raise IncidentError("the truth of this incident is not known here")
+
     @abstractmethod
     def close(self) -> None:
         """Close connections."""

@@ -1,4 +1,4 @@
-"""The incidents that can be looked at: running clusters of `srearena up`, and running episodes."""
+"""The incidents that can be looked at: running clusters of `srearena up`, running episodes, and recordings."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from srearena.cluster.base import ClusterError, TelemetryEndpoints
 from srearena.cluster.launcher import telemetry_of
 from srearena.view.incidents.base import Incident
 from srearena.view.incidents.live import CLUSTER, EPISODE, Access, LiveIncident
+from srearena.view.incidents.recorded import RecordedIncident
 from srearena.view.trials import is_written, mapping, read_json, text
 
 
 class Incidents:
     """Incidents by id: found again on every request, kept while they run. Safe to use from several threads."""
 
-    def __init__(self, folders: Sequence[Path]) -> None:
+    def __init__(self, folders: Sequence[Path], recordings: Sequence[Path] = ()) -> None:
         self._folders = tuple(folders)
+        self._recordings: dict[str, Incident] = {}
+        for number, directory in enumerate(recordings):
+            identity = f"recording:{number}"
+            self._recordings[identity] = RecordedIncident(identity, directory)
         self._open: dict[str, Incident] = {}
         self._lock = threading.Lock()
 
@@ -29,6 +34,13 @@ class Incidents:
 
     def find(self, identity: str) -> Incident | None:
         return self._found().get(identity)
+
+    def of_kubeconfig(self, kubeconfig: str) -> Incident | None:
+        """The running episode with that kubeconfig."""
+        for incident in self._found().values():
+            if isinstance(incident, LiveIncident) and kubeconfig and str(incident.access.kubeconfig) == kubeconfig:
+                return incident
+        return None
 
     def _found(self) -> dict[str, Incident]:
         with self._lock:
@@ -55,7 +67,7 @@ class Incidents:
                 if present.get(identity, known) is not known:
                     known.close()
             self._open = present
-            return dict(present)
+            return {**present, **self._recordings}
 
 
 def _cluster(identity: str, entry: registry.RunningCluster) -> Incident:

@@ -17,10 +17,10 @@ STEP = 15
 """Seconds between two points: the interval at which the metrics are scraped."""
 _MOST_POINTS = 960
 """Four hours; older points are forgotten."""
-_BASELINE_GAP = 300.0
-"""The last seconds of what was measured first are not part of the baseline: an incident may have begun in them."""
+_BASELINE_SHARE = 3
+"""The baseline is the first third of what was measured first: an incident may have begun in the rest."""
 _FEWEST = 8
-_PRESENT_POINTS = 4
+_RECENT_POINTS = 4
 _WORSE, _MUCH_WORSE = 1, 2
 
 
@@ -36,7 +36,13 @@ class Reading:
 class Signals:
     """Series by measure and key. Points are appended in the order of time."""
 
-    def __init__(self) -> None:
+    def __init__(self, present: int = 1, least_rate: float = 0.05) -> None:
+        """The present is the mean of the latest `present` points: more than one where points are of few samples.
+
+        Rates that are usually below `least_rate` do not deviate.
+        """
+        self.least_rate = least_rate
+        self._present = present
         self.times: list[int] = []
         self._series: dict[tuple[str, Key], list[float | None]] = {}
         self._baseline: dict[tuple[str, Key], list[float]] | None = None
@@ -57,15 +63,17 @@ class Signals:
             for series in self._series.values():
                 del series[:surplus]
         if self._baseline is None and len(self.times) >= _FEWEST:
-            self.set_baseline()
+            self._set_baseline()
 
-    def set_baseline(self, end: float | None = None) -> None:
-        """Take what was measured up to `end` as the baseline: by default without the last minutes."""
-        active = [index for index in range(len(self.times)) if any(s[index] for s in self._series.values())]
-        begin = active[0] if active else 0
-        last = self.times[-1] - _BASELINE_GAP if end is None else end
-        after = sum(time <= last for time in self.times)
-        after = max(after, begin + (len(self.times) - begin) // 3)
+    @property
+    def begin(self) -> int:
+        """The index of the first point at which anything was measured."""
+        active = (index for index in range(len(self.times)) if any(s[index] for s in self._series.values()))
+        return next(active, 0)
+
+    def _set_baseline(self) -> None:
+        begin = self.begin
+        after = begin + max(1, (len(self.times) - begin) // _BASELINE_SHARE)
         self.baseline_span = (self.times[begin], self.times[max(begin, after - 1)])
         self._baseline = {
             name: [value for value in series[begin:after] if value is not None] for name, series in self._series.items()
@@ -79,8 +87,9 @@ class Signals:
 
     def now(self, measure: str, key: Key) -> float | None:
         """The latest value, of the last minute."""
-        recent = [value for value in self.series(measure, key)[-_PRESENT_POINTS:] if value is not None]
-        return recent[-1] if recent else None
+        recent = [value for value in self.series(measure, key)[-_RECENT_POINTS:] if value is not None]
+        latest = recent[-self._present :]
+        return sum(latest) / len(latest) if latest else None
 
     def usual(self, measure: str, key: Key) -> list[float]:
         return sorted((self._baseline or {}).get((measure, key), ()))
@@ -96,13 +105,13 @@ def add_series(keys: Iterable[list[float | None]], length: int) -> list[float | 
     return total
 
 
-def rate_reading(now: float | None, usual: list[float]) -> Reading:
+def rate_reading(now: float | None, usual: list[float], least: float = 0.05) -> Reading:
     """Requests per second: fewer or more than usual; strongly only where they have all but stopped.
 
     A failure changes the requests of every service, so errors and latency tell more.
     """
     before = median(usual) if usual else None
-    if before is None or before < 0.05:
+    if before is None or before < least:
         return Reading(now, before)
     present = now or 0.0
     if _inside(present, usual):
@@ -117,7 +126,7 @@ def error_reading(now: float | None, usual: list[float]) -> Reading:
     before = median(usual) if usual else 0.0
     if now is None:
         return Reading(now, before)
-    above = now - max(before, usual[-1] if usual else 0.0)
+    above = now - (usual[len(usual) * 9 // 10] if usual else 0.0)
     level = _MUCH_WORSE if above > 0.05 else _WORSE if above > 0.01 else 0
     return Reading(now, before, level)
 

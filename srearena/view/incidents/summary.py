@@ -19,26 +19,27 @@ from srearena.view.incidents.signals import (
 from srearena.view.incidents.topology import SERVICE, Topology
 
 _SHOWN_POINTS = 240
-"""One hour: what the charts show at most."""
+"""What the charts show at most: one hour of a running system."""
 
 
 def graph(signals: Signals, topology: Topology) -> dict[str, Any]:
     """The nodes and edges of the service graph, and the instants of the nodes' series."""
+    window = slice(max(signals.begin, len(signals.times) - _SHOWN_POINTS), None)
     edges = [*_measured_edges(signals, topology)]
     known = {(edge["from"], edge["to"]) for edge in edges}
     edges += _sampled_edges(signals, topology, known)
-    nodes = [_service(signals, key) for key in sorted(signals.keys("requests"))]
+    nodes = [_service(signals, key, window) for key in sorted(signals.keys("requests"))]
     names = {node["name"] for node in nodes}
     for name in sorted({edge["to"] for edge in edges} | {edge["from"] for edge in edges}):
         if name not in names:
             nodes.append(_peer(name, topology, [edge for edge in edges if edge["to"] == name]))
-    return {"times": signals.times[-_SHOWN_POINTS:], "services": nodes, "edges": edges}
+    return {"times": signals.times[window], "services": nodes, "edges": edges}
 
 
-def _service(signals: Signals, key: Key) -> dict[str, Any]:
+def _service(signals: Signals, key: Key, window: slice) -> dict[str, Any]:
     rates, failures = signals.series("requests", key), signals.series("errors", key)
     shares = [share(failed, rate) if rate is not None else None for rate, failed in zip(rates, failures, strict=True)]
-    rate = rate_reading(signals.now("requests", key), signals.usual("requests", key))
+    rate = rate_reading(signals.now("requests", key), signals.usual("requests", key), signals.least_rate)
     errors = error_reading(_share_now(signals, "", key), _usual_shares(signals, "", key))
     latency = latency_reading(signals.now("latency", key), signals.usual("latency", key))
     namespace, name = key
@@ -55,7 +56,7 @@ def _service(signals: Signals, key: Key) -> dict[str, Any]:
         "namespace": namespace,
         "kind": SERVICE,
         **_readings(rate, errors, latency),
-        "series": {measure: _rounded(values[-_SHOWN_POINTS:]) for measure, values in series.items()},
+        "series": {measure: _rounded(values[window]) for measure, values in series.items()},
     }
 
 
@@ -91,7 +92,7 @@ def _measured_edges(signals: Signals, topology: Topology) -> list[dict[str, Any]
             max(slowest, default=None), max((signals.usual("sent latency", key) for key in keys), key=_middle)
         )
         errors = error_reading(share(failed, now), _usual_shares(signals, "sent ", main))
-        readings = _readings(rate_reading(now, usual_rates), errors, latency)
+        readings = _readings(rate_reading(now, usual_rates, signals.least_rate), errors, latency)
         edges.append({"from": caller, "to": callee_name, "sampled": False, **readings})
     return edges
 
@@ -105,9 +106,8 @@ def _sampled_edges(signals: Signals, topology: Topology, known: set[tuple[str, s
             continue
         part = topology.share_of(caller, callee)
         now = signals.now("requests", by_name[callee])
-        rate = rate_reading(
-            None if now is None else now * part, [value * part for value in signals.usual("requests", by_name[callee])]
-        )
+        usual = [value * part for value in signals.usual("requests", by_name[callee])]
+        rate = rate_reading(None if now is None else now * part, usual, signals.least_rate)
         edges.append(
             {"from": caller, "to": callee, "sampled": True, **_readings(rate, Reading(None, None), Reading(None, None))}
         )
