@@ -130,7 +130,7 @@ class _Environment:
             self._now = self._watcher.capture()
             if first:
                 self.observed_since = self._handed_over() or self.observed_since
-                write_rollouts(self._watcher.objects, self._files, since=self._start)
+                write_rollouts(self._watcher.objects, self._files, since=self.observed_since.timestamp())
             self._flush()
 
     def _handed_over(self) -> datetime | None:

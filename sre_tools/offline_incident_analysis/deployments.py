@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 
 # Chosen: the smallest application here has 22 objects, and a rollout creates ReplicaSets and Pods alone.
 _TIME, _OBJECTS, _KINDS = timedelta(seconds=60), 20, 4
+_TRANSIENT = frozenset({"pods", "jobs.batch", "endpointslices.discovery.k8s.io"})
+"""Resources that controllers also create long after a deployment."""
 
 
 def mass_creations(created: Sequence[tuple[datetime, str]]) -> set[int]:
@@ -30,12 +32,18 @@ def mass_creations(created: Sequence[tuple[datetime, str]]) -> set[int]:
 def deployed_until(created: Iterable[tuple[str, datetime, str]]) -> datetime | None:
     """When the last application was completely deployed, by the namespaces, times and kinds of all objects.
 
-    Only the first deployment of a namespace counts: what is created there later may belong to an incident.
+    Only the first deployment of a namespace counts: what is created there later may belong to an incident. What follows
+    within a minute, in any namespace, is part of it: what the application needs besides.
     """
+    created = list(created)
     namespaces: dict[str, list[tuple[datetime, str]]] = defaultdict(list)
     for namespace, time, kind in created:
         namespaces[namespace].append((time, kind))
-    return max((end for times in namespaces.values() if (end := _first_deployment(sorted(times)))), default=None)
+    end = max((end for times in namespaces.values() if (end := _first_deployment(sorted(times)))), default=None)
+    for time in sorted(time for _, time, kind in created if kind not in _TRANSIENT):
+        if end is not None and end < time < end + _TIME:
+            end = time
+    return end
 
 
 def _first_deployment(created: Sequence[tuple[datetime, str]]) -> datetime | None:

@@ -26,7 +26,8 @@ COLUMNS = {
     "resource": LABELS,
     "events": "JSON",
 }
-PAGE = 500
+PAGE = 1500
+"""The largest limit that Jaeger's user interface offers."""
 _SHORTEST_WINDOW = 0.001
 
 

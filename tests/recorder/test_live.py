@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,13 @@ from sre_tools.errors import ToolError
 from sre_tools.live.analysis import call_live
 from sre_tools.live_workspace import LiveWorkspace
 from sre_tools.offline_incident_analysis import all_tools, call_tool
+from sre_tools.offline_incident_analysis.deployments import deployed_until
 from srearena.cluster.base import TelemetryEndpoints
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.observer.metric_api import MetricApi
 from srearena.observer.recording.raw_files import RawFiles
+from srearena.observer.recording.rollouts import write_rollouts
 from srearena.observer.recording.telemetry import measured_objects, write_metrics, write_metrics_of
 from srearena.observer.window import Window
 from tests.arena.episodes import PORT, prepared_episode
@@ -75,6 +78,11 @@ def test_a_question_fetches_what_it_needs(episode: Episode) -> None:
         assert {path.name[:10] for path in live.root.glob("metrics/pod_*")} == {"pod_store-"}
         everything = call_tool(live, "metric_analysis", {"group_by": "object_name"})["summary"]["series"]
         assert everything > of_store["summary"]["series"] > 0
+        timeline = call_tool(live, "incident_timeline")
+        assert "metric" not in timeline["summary"]["by_source"] and "`sources`" in timeline["notes"][0]
+        assert call_tool(live, "incident_timeline", {"sources": ["metric"]})["summary"]["by_source"].keys() == {
+            "metric"
+        }
         assert {"pod_api-", "pod_stor"} < {path.name[:8] for path in live.root.glob("metrics/*")}
         again = call_tool(live, "metric_analysis", {"k8_object_name": "Deployment/store"})
         assert again["data"] == of_store["data"], "no sample is fetched twice"
@@ -161,6 +169,45 @@ def test_an_earlier_rollout_is_read_off_the_replica_sets(episode: Episode) -> No
     with LiveWorkspace(episode.kubeconfig, episode.cluster.telemetry) as live:
         changes = call_tool(live, "k8s_spec_change_analysis", {"k8_object_name": "Deployment/api"})["data"]
     assert any("COLOUR" in str(row["changes"]) for row in changes)
+
+
+@pytest.mark.parametrize(
+    ("since", "written"),
+    [(0, ["v1", "v2"]), (150, ["v1", "v2"]), (250, ["v2"]), (350, [])],
+    ids=["all", "the first rollout before", "the second before", "the present one before"],
+)
+def test_rollouts_before_the_observation_are_no_changes(tmp_path: Path, since: float, written: list[str]) -> None:
+    """ReplicaSets at 100, 200 and 300 s: with a version to compare with each later one is a change."""
+
+    def meta(name: str, second: int, revision: int) -> dict[str, Any]:
+        stamp = datetime.fromtimestamp(second, UTC).isoformat()
+        annotations = {"deployment.kubernetes.io/revision": str(revision)}
+        owners = [{"kind": "Deployment", "name": "api"}]
+        return {"name": name, "creationTimestamp": stamp, "annotations": annotations, "ownerReferences": owners}
+
+    objects = {
+        ("replicasets.apps", "shop", f"api-{number}"): {
+            "metadata": meta(f"api-{number}", 100 * number, number),
+            "spec": {"template": {"spec": {"containers": [{"name": "api", "image": f"v{number}"}]}}},
+        }
+        for number in (1, 2, 3)
+    }
+    present = objects["replicasets.apps", "shop", "api-3"]["spec"]
+    objects["deployments.apps", "shop", "api"] = {"metadata": meta("api", 100, 3), "spec": present}
+    with RawFiles(tmp_path) as files:
+        assert write_rollouts(objects, files, since=since) == len(written)
+    text = "".join(path.read_text() for path in tmp_path.iterdir())
+    assert re.findall(r'""image"":""(v\d)""', text) == written
+
+
+def test_what_an_application_needs_besides_is_part_of_its_deployment() -> None:
+    """25 objects of four kinds at once, a policy 40 s later elsewhere; a repair ten minutes later is none of it."""
+    begin = datetime(2026, 1, 5, tzinfo=UTC)
+    kinds = ("deployments.apps", "replicasets.apps", "services", "configmaps")
+    created = [("shop", begin, kinds[number % 4]) for number in range(25)]
+    policy, repair = begin + timedelta(seconds=40), begin + timedelta(minutes=10)
+    assert deployed_until([*created, ("policy", policy, "deployments.apps"), ("shop", repair, "services")]) == policy
+    assert deployed_until([*created, ("other", policy, "pods")]) == begin, "pods come by themselves"
 
 
 def test_nothing_is_left_behind(episode: Episode) -> None:

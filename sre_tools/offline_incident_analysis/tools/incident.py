@@ -155,6 +155,9 @@ def incident_timeline(call: Call, arguments: TimelineArguments) -> Answer:
     start, end = parse_time(arguments.start_time, "start_time"), parse_time(arguments.end_time, "end_time")
     chosen: list[str] = list(arguments.sources or _READERS)
     notes = []
+    if arguments.sources is None and call.snapshot.observed_since is not None:
+        chosen.remove("metric")
+        notes.append("metrics are left out unless `sources` names them: all of a running system are many")
     if "metric" in chosen and call.snapshot.count("metrics") > _MAX_SAMPLES:
         chosen = [source for source in chosen if source != "metric"]
         notes.append("metrics are left out here for their number; use get_metric_anomalies on suspects")

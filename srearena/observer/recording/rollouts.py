@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 
 import orjson
@@ -21,13 +22,17 @@ _HASH = "pod-template-hash"
 
 
 def write_rollouts(objects: Mapping[tuple[str, str, str], Obj], files: RawFiles, *, since: float) -> int:
-    """Write the earlier versions of every Deployment, with times no earlier than `since`; returns their number."""
+    """Write the versions that every Deployment has had since a time, less the present one; returns their number."""
     count = 0
     for (resource, namespace, name), deployment in sorted(objects.items()):
         if resource != "deployments.apps":
             continue
-        for replica_set in _earlier(objects, namespace, name, deployment):
-            time = max(_created(replica_set), since)
+        versions = _versions(objects, namespace, name, deployment)
+        older = sum(time <= since for time, _ in versions)
+        for began, replica_set in versions[max(older - 1, 0) :]:
+            if _revision(replica_set) == _revision(deployment):
+                break  # the present one
+            time = max(began, since)
             body = orjson.dumps(_version(deployment, replica_set)).decode()
             attributes = mapping({"k8s.resource.name": "deployments"})
             row = log_row(round(time * 1e6) * 1000, body, {"k8s.namespace.name": namespace}, LogAttributes=attributes)
@@ -36,7 +41,10 @@ def write_rollouts(objects: Mapping[tuple[str, str, str], Obj], files: RawFiles,
     return count
 
 
-def _earlier(objects: Mapping[tuple[str, str, str], Obj], namespace: str, name: str, deployment: Obj) -> list[Obj]:
+def _versions(
+    objects: Mapping[tuple[str, str, str], Obj], namespace: str, name: str, deployment: Obj
+) -> list[tuple[float, Obj]]:
+    """The ReplicaSets of a Deployment in order, and when each became the present one at the earliest."""
     current = _revision(deployment)
     owned = [
         obj
@@ -44,9 +52,11 @@ def _earlier(objects: Mapping[tuple[str, str, str], Obj], namespace: str, name: 
         if resource == "replicasets.apps"
         and scope == namespace
         and _owned_by(obj, name)
-        and 0 < _revision(obj) < current
+        and 0 < _revision(obj) <= current
     ]
-    return sorted(owned, key=_revision)
+    ordered = sorted(owned, key=_revision)
+    # A rollback reuses an old ReplicaSet, after that of the revision before.
+    return list(zip(accumulate(map(_created, ordered), max), ordered, strict=True))
 
 
 def _owned_by(obj: Obj, name: str) -> bool:

@@ -47,7 +47,7 @@ MeasuredObject = tuple[str, str]
 
 
 def _epoch_ns(text: str) -> int:
-    parsed = datetime.strptime(text, "%Y-%m-%d %H:%M:%S.%f").replace(tzinfo=UTC)
+    parsed = datetime.fromisoformat(text).replace(tzinfo=UTC)
     return int(parsed.timestamp()) * 1_000_000_000 + parsed.microsecond * 1000
 
 

@@ -5,10 +5,12 @@ The undocumented but universal `/api/...` responds in Jaeger's own JSON, `/api/v
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import unquote
+
+import orjson
 
 from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.durations import DurationError, TimeError, parse_duration, parse_time
@@ -33,12 +35,26 @@ from srearena.cluster.embedded.telemetry.traces.store import SpanSource, Trace
 
 _DAY = 24 * 3600.0
 _V3_LIMIT = 100
+_MOST_DOCUMENTS = 8_000_000  # bytes of JSON that are kept: some thousand traces; chosen
 
 
 class JaegerApi:
     def __init__(self, store: SpanSource, clock: Clock) -> None:
         self.store = store
         self._clock = clock
+        self._documents: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+        self._documents_size = 0
+
+    def _document(self, trace: Trace) -> orjson.Fragment:
+        """The JSON of a trace. Clients that read everything ask for a trace once for each of its services."""
+        key = trace.trace_id, len(trace.spans)  # spans are appended to a trace, never changed
+        document = self._documents.get(key)
+        if document is None:
+            document = self._documents[key] = orjson.dumps(trace_json(trace))
+            self._documents_size += len(document)
+            while self._documents_size > _MOST_DOCUMENTS:
+                self._documents_size -= len(self._documents.popitem(last=False)[1])
+        return orjson.Fragment(document)
 
     def handle(self, method: str, path: str, params: Params) -> Response:
         if method not in ("GET", "HEAD"):
@@ -68,7 +84,9 @@ class JaegerApi:
                 return self._search(params)
             case ["traces", trace_id]:
                 trace = self.store.get(read_trace_id(trace_id))
-                return _error(404, "trace not found") if trace is None else _structured([trace_json(trace)], total=0)
+                return (
+                    _error(404, "trace not found") if trace is None else _structured([self._document(trace)], total=0)
+                )
             case ["dependencies"]:
                 return self._dependencies(params)
             case _:
@@ -78,7 +96,7 @@ class JaegerApi:
         identifiers = params.get("traceID", ())
         if not identifiers:
             found = read_query(params, self._clock.now).find(self.store)
-            return _structured([trace_json(trace) for trace in found], total=0)
+            return _structured([self._document(trace) for trace in found], total=0)
         traces, missing = [], []
         for text in identifiers:
             try:
@@ -89,7 +107,7 @@ class JaegerApi:
             if trace is None:
                 missing.append({"msg": "trace not found", "traceID": trace_id_text(trace_id)})
             else:
-                traces.append(trace_json(trace))
+                traces.append(self._document(trace))
         return _structured(traces, errors=missing or None, total=0)
 
     def _services(self) -> list[str]:
