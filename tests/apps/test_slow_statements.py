@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import httpx
 import pytest
 
 from srearena.service.apps.registry import find_application
@@ -47,6 +48,20 @@ def test_the_process_list_shows_it_with_its_age(railway: Deployed) -> None:
         railway.wait(1)
     assert 0 <= min(ages) <= max(ages) <= 15
     assert ages[1] in (ages[0] + 1, ages[0] + 2, 0, 1)
+
+
+def test_it_takes_the_processor_of_its_database(railway: Deployed) -> None:
+    used = 'rate(container_cpu_usage_seconds_total{namespace="train-ticket",container="mysql"}[3m])'
+    answer = httpx.get(
+        f"{railway.cluster.telemetry.prometheus}/api/v1/query",
+        params={"query": used},
+        headers={"authorization": f"Bearer {railway.cluster.telemetry.token}"},
+    ).json()
+    cores = {row["metric"]["pod"]: float(row["value"][1]) for row in answer["data"]["result"]}
+    leader = max(cores, key=lambda pod: cores[pod])
+    endpoints = railway.api.get("endpoints", "tsdb-mysql-leader", RAILWAY)["subsets"]
+    assert leader == endpoints[0]["addresses"][0]["targetRef"]["name"]
+    assert 0.3 < cores[leader] < 0.5, "one thread of the voucher service sends one after the other"
 
 
 def test_the_digests_rank_it_first(railway: Deployed) -> None:

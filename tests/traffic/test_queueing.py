@@ -124,3 +124,26 @@ def test_a_dry_connection_pool_makes_callers_wait_and_time_out(tmp_path: Path) -
     assert lab.failing("front", "work") > 0.3, "five connections carry fifty calls a second, not a hundred"
     assert lab.response("back", "work") < 0.15, "the server itself is fine"
     assert "connection pool timed out" in lab.logs("front")
+
+
+def test_threads_serve_no_more_than_their_calls_allow(tmp_path: Path) -> None:
+    """Also when the call graph is built again, as it is whenever the cluster changes."""
+    front = server(
+        "front", runtime="python", threads=1, dependencies={"back": {"address": "back:8080", "protocol": "grpc"}}
+    )
+    front["operations"]["work"]["does"] = [{"call": "back work"}]
+    back = server("back")
+    back["operations"]["work"]["latency"] = "2s"
+    lab = Lab(tmp_path, [back, front, load("front", 3)])
+    for name in ("back", "front"):
+        lab.run(name, port=8080)
+    lab.run("load")
+    lab.wait(30)
+    completed = 0.0
+    for second in range(120):
+        if second % 10 == 0:
+            lab.traffic._version += 1
+        lab.wait(1)
+        completed += lab.rate("front", "work")
+    assert completed == pytest.approx(60, rel=0.05)
+    assert lab.fluid.waiting[lab.node("front", "work").index] > 250

@@ -308,6 +308,8 @@ class Traffic:
         # What is demanded counts, not only what the processors achieve: the meter knows the limits.
         demand = np.maximum(fluid.arrivals - fluid.refused, fluid.completed)
         work = np.bincount(fluid.servers, demand * fluid.cpu, minlength=count)
+        for node in fluid.long_statements:
+            work[node.server.index] += self._long_work(node, float(demand[node.index]), seconds)
         in_flight = np.bincount(fluid.servers, fluid.completed * fluid.response, minlength=count)
         volumes = interface_volumes(fluid, seconds)
         for index, server in enumerate(servers):
@@ -328,6 +330,15 @@ class Traffic:
                     filled = float(np.exp(-rate * cache.keys * seconds / cache.space / len(stores)))
                     warm = store.warm_shares[cache.name] = 1 - (1 - warm) * filled
                 self.store_tally.add_lookups(cache, store, rate * seconds / len(cache.stores), warm)
+
+    @staticmethod
+    def _long_work(node: Node, rate: float, seconds: float) -> float:
+        """Return the cores that a long statement uses: averaged over the time that it runs, since few are sent."""
+        assert isinstance(node.server, Store)
+        before = node.server.long_work.get(node.route, 0.0)
+        fading = math.exp(-seconds / node.latency)
+        cores = node.server.long_work[node.route] = before * fading + rate * node.shared_cpu * (1 - fading)
+        return cores
 
     def _account_instance(
         self, server: Instance, work: float, in_flight: float, fluid: FluidModel, seconds: float

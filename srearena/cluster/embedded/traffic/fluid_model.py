@@ -33,8 +33,9 @@ class SavedState:
     calls: dict[CallKey, tuple[float, float, float, float, float]] = field(default_factory=dict)
     """The share that failed, mean seconds on a connection, how far the circuit breaker was open, the requests that wait
     for a connection, and those that have one but are not yet sent."""
-    nodes: dict[NodeKey, tuple[float, float]] = field(default_factory=dict)
-    """Requests in the queue, and requests served whose calls are still to be made."""
+    nodes: dict[NodeKey, tuple[float, float, float]] = field(default_factory=dict)
+    """Requests in the queue, requests served whose calls are still to be made, and mean seconds without waiting: the
+    time of which a request, with its calls, holds a thread."""
 
 
 LONGEST = 1e6
@@ -97,6 +98,7 @@ class FluidModel:
         self.servers = np.array([node.server.index for node in nodes], dtype=np.intp)
         self.cpu = np.array([node.cpu for node in nodes])
         self.latency = np.array([node.latency for node in nodes])
+        self.long_statements = [node for node in nodes if node.shared_cpu]
         self.own_variance = np.array([node.variance for node in nodes])
         self.own_fails = np.array([node.fails for node in nodes])
         self.pauses = np.array([_pauses(node) for node in nodes])
@@ -108,12 +110,12 @@ class FluidModel:
         """Requests served per second; `refused` and `abandoned` ones ended otherwise."""
         self.refused = np.zeros(len(nodes))
         self.abandoned = np.zeros(len(nodes))
-        kept = [saved.nodes.get(node.key, (0.0, 0.0)) for node in nodes]
-        self.waiting = np.array([waiting for waiting, _ in kept])
+        kept = [saved.nodes.get(node.key, (0.0, 0.0, node.cpu + node.latency)) for node in nodes]
+        self.waiting = np.array([waiting for waiting, _, _ in kept])
         """Requests in the queue of each node's server."""
-        self.unmade = np.array([unmade for _, unmade in kept])
+        self.unmade = np.array([unmade for _, unmade, _ in kept])
         """Requests served whose calls are still to be made; negative where more were made than served."""
-        self.response = self.cpu + self.latency
+        self.response = np.array([holding for _, _, holding in kept])
         """Mean seconds of the requests that were served, and their variance."""
         self.variance = self.own_variance.copy()
         self.fails = self.own_fails.copy()
@@ -445,7 +447,9 @@ class FluidModel:
         """Return the state of calls and queues, for the next fluid model."""
         columns = (self.call_fails, self.call_hold, self.open, self.call_waiting, self.unsent)
         calls = zip(self.graph.calls, zip(*(column.tolist() for column in columns), strict=True), strict=True)
-        nodes = zip(self.graph.nodes, zip(self.waiting.tolist(), self.unmade.tolist(), strict=True), strict=True)
+        holding = np.maximum(self.response - self.waits[self.servers], 0.0)
+        kept = zip(self.waiting.tolist(), self.unmade.tolist(), holding.tolist(), strict=True)
+        nodes = zip(self.graph.nodes, kept, strict=True)
         return SavedState({call.key: values for call, values in calls}, {node.key: values for node, values in nodes})
 
 

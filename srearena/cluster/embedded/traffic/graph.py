@@ -53,6 +53,8 @@ class Node:
     plan: tuple[Action, ...] = ()
     index: int = -1
     level: int = 0
+    shared_cpu: float = 0.0
+    """Processor time of a long statement, in which the kernel lets others run; it counts as `latency` in queues."""
     rate: float = 0.0
     """Requests a second that begin here: load, or messages consumed from a broker."""
 

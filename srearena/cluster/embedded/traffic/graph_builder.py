@@ -458,12 +458,18 @@ class GraphBuilder:
             latency = cost.latency if step.latency is None else step.latency
             latency *= _disk_factor(owner) if protocol in _ON_DISK else 1.0
             variance = ((cpu + latency) * cost.spread) ** 2
+            shared_cpu = 0.0
+            if cpu > _LONG_STATEMENT:
+                shared_cpu, latency, cpu = cpu, latency + cpu / min(store.meter.cpu_limit or 1.0, 1.0), 0.0
             found = self._nodes[key] = Node(
-                store, verb, step.statement, None, cpu, latency, variance, 0.0, "", step.payload
+                store, verb, step.statement, None, cpu, latency, variance, 0.0, "", step.payload, shared_cpu=shared_cpu
             )
         return found
 
 
+_LONG_STATEMENT = 0.1
+"""Processor seconds from which a statement is no part of the queue for processors, which is served in order: others of
+a database run in between. Chosen: many times the time slice of the kernel."""
 _ON_DISK = frozenset(("mongo", "postgres", "mysql", "kafka"))
 
 

@@ -110,7 +110,7 @@ class Server:
 class Store(Server):
     """A datastore behind a listening socket; `model` decides what it allows."""
 
-    __slots__ = ("_losses", "model", "protocol", "warm_shares")
+    __slots__ = ("_losses", "long_work", "model", "protocol", "warm_shares")
 
     def __init__(self, process: Process, host: Host, model: object, protocol: str) -> None:
         super().__init__(process, host, process.container.config.name)
@@ -118,6 +118,8 @@ class Store(Server):
         self.protocol = protocol
         self.warm_shares: dict[str, float] = {}
         """As a cache: per key space, the share of keys that it holds."""
+        self.long_work: dict[str, float] = {}
+        """Per long statement, the cores that it uses."""
         self._losses = int(getattr(model, "losses", 0))
 
     def forget_losses(self) -> None:
