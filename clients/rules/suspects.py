@@ -71,7 +71,7 @@ def investigation() -> Generator[Question, Row, Verdict]:
         return known
 
     for row in _rows((yield "change_impact", {"limit": 20})):
-        if _kind(row["entity"]) not in _CONTROLLED:
+        if not _by_controller(row["entity"]):
             suspect(row["entity"]).add(_CHANGE * float(row.get("score") or 0) / 100, str(row.get("change"))[:200])
     _traces((yield "get_trace_error_tree", {"limit": 1}).get("summary") or {}, suspect)
     reply = yield "alert_summary", {"limit": _MOST_ALERTS}
@@ -104,6 +104,12 @@ def _rows(reply: Row) -> list[Row]:
 def _kind(entity: str) -> str:
     parts = entity.split("/")
     return parts[-2] if len(parts) > 1 else ""
+
+
+def _by_controller(entity: str) -> bool:
+    """Whether a change is an effect: of Jobs, those whose name has the time of a schedule."""
+    kind, name = _kind(entity), entity.rpartition("/")[2]
+    return kind in _CONTROLLED and not (kind == "Job" and workload_of(name, kind) == name)
 
 
 def _traces(summary: Mapping[str, Any], suspect: Callable[[str], Suspect]) -> None:

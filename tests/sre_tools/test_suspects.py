@@ -46,6 +46,8 @@ def test_a_changed_object_outranks_alerts_about_requests() -> None:
             "data": [
                 {"entity": "shop/Service/cart", "score": 60.0, "change": "targetPort"},
                 {"entity": "shop/Pod/front-5f7d9c4b6-x2x9z", "score": 90.0, "change": "Pod added"},
+                {"entity": "shop/Job/backup-29384756", "score": 90.0, "change": "Job added"},
+                {"entity": "shop/Job/warm-up", "score": 5.0, "change": "Job added"},
             ]
         },
         "get_trace_error_tree": {
@@ -65,9 +67,10 @@ def test_a_changed_object_outranks_alerts_about_requests() -> None:
     def ask(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         return replies[tool]
 
-    first, second = rank(ask)
+    first, second, third = rank(ask)
     assert (first.entity, first.reasons) == ("shop/Service/cart", ["targetPort", "refused"])
     assert (second.entity, second.score) == ("front", 5.0)
+    assert third.entity == "shop/Job/warm-up", "other than the Job of a schedule it is a cause"
 
 
 def test_the_baselines_score_a_metric_as_their_papers_do() -> None:
