@@ -119,12 +119,12 @@ def test_a_crashing_container_looks_the_same_at_every_moment() -> None:
     assert state_of(healthy) == "Running ready"
 
 
-def test_agreement_is_the_share_of_what_both_show() -> None:
-    one = {"pods": ["a: Running ready", "b: Pending not ready"], "warnings": []}
-    other = {"pods": ["a: Running ready", "b: Running ready"], "warnings": ["Pod b: Failed"]}
+def test_agreement_is_the_share_of_symptoms_that_both_show() -> None:
+    one = {"pods": ["a: Running ready", "b: Pending not ready", "c: Failed not ready"], "warnings": []}
+    other = {"pods": ["a: Running ready", "b: Running ready", "c: Failed not ready"], "warnings": ["Pod b: Failed"]}
     shares = agreement(one, other)
-    assert shares["pods"] == pytest.approx(1 / 3)
-    assert shares["warnings"] == 0 and shares["restarts"] == 1
+    assert shares["pods"] == pytest.approx(1 / 3), "b differs, c agrees, and a is healthy on both"
+    assert shares["warnings"] == 0 and shares["restarts"] is None
     assert differences(one, other) == {
         "pods": (["b: Pending not ready"], ["b: Running ready"]),
         "warnings": ([], ["Pod b: Failed"]),

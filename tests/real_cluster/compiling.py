@@ -100,7 +100,8 @@ class SourceFolder:
         unfinished = _UNFINISHED / self.name
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(parents=True)
-        _go("build", "-ldflags", "-s -w", "-o", f"{unfinished}/", "./cmd/...", folder=self.folder, what=self.name)
+        options = ("-trimpath", "-ldflags", "-s -w", "-o", f"{unfinished}/")
+        _go("build", *options, "./cmd/...", folder=self.folder, what=self.name)
         unfinished.rename(self.path)
 
     def programs(self) -> Mapping[str, bytes]:

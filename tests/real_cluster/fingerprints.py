@@ -1,7 +1,8 @@
 """The fingerprint of an incident: what it looks like in the cluster, in terms that do not depend on names or moments.
 
 Two fingerprints of one problem, from an embedded and from a real cluster, are compared feature by feature. A feature is
-a set of texts; agreement is the share of texts that both have (the Jaccard index), 1 where both are empty.
+a set of texts; agreement is the share of them that both have (the Jaccard index), without those that say that all is
+well.
 """
 
 from __future__ import annotations
@@ -28,7 +29,12 @@ FEATURES = (
     "errors in logs",
 )
 _JAEGER, _JAEGER_PORT = "jaeger", 16686
+LINES = "error lines"
+"""Samples of what was logged, to explain a difference. Not compared: versions of a program word it differently."""
+_SAMPLES, _LONGEST = 5, 160
+_VARIABLE = re.compile(r"\S*/(?=[\w.-]+\.go:)|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b\d[\d:.TZ-]*")
 _TRACES = 1500
+_HEALTHY = (": Running ready", ": works")
 _COLOURS = re.compile("\x1b\\[[0-9;]*m")
 _COMPLAINT = re.compile(
     r"\b(ERR|FTL|PNC|ERROR|FATAL|PANIC)\b|^panic: |^fatal error: |\"level\":\"(error|fatal|panic)\""
@@ -42,6 +48,9 @@ def take_fingerprint(app: Application, api: Kubernetes, since: str) -> Fingerpri
     slices = [piece for name in app.namespaces for piece in api.list("endpointslices", name)]
     services = [service for name in app.namespaces for service in api.list("services", name)]
     deployments = [one for name in app.namespaces for one in api.list("deployments", name)]
+    errors: dict[str, set[str]] = {}
+    for pod in pods:
+        errors.setdefault(workload_of(pod), set()).update(_error_lines(api, pod, since))
     found: dict[str, Iterable[str]] = {
         "pods": (f"{workload_of(pod)}: {state_of(pod)}" for pod in pods),
         "workloads": (
@@ -51,22 +60,29 @@ def take_fingerprint(app: Application, api: Kubernetes, since: str) -> Fingerpri
         "warnings": (
             f"{_stem(event)}: {event.get('reason')}"
             for event in events
-            if event.get("type") == "Warning" and _last_seen(event) >= since
+            if event.get("type") == "Warning" and _since(_last_seen(event), since)
         ),
         "empty services": _empty(services, slices),
         "requests": _requests(app, api),
         "failing spans": _failing_spans(app, api, since),
-        "errors in logs": (workload_of(pod) for pod in pods if _complains(api, pod, since)),
+        "errors in logs": (workload for workload, lines in errors.items() if lines),
     }
-    return {feature: sorted(set(found[feature])) for feature in FEATURES}
+    fingerprint = {feature: sorted(set(found[feature])) for feature in FEATURES}
+    samples = (f"{name}: {line}" for name, lines in errors.items() for line in sorted(lines)[:_SAMPLES])
+    return {**fingerprint, LINES: sorted(samples)}
 
 
-def agreement(one: Fingerprint, other: Fingerprint) -> dict[str, float]:
-    """By feature, the share of texts that both fingerprints have."""
-    shares = {}
+def agreement(one: Fingerprint, other: Fingerprint) -> dict[str, float | None]:
+    """By feature, the share of symptoms that both fingerprints have; None where neither has any.
+
+    What both show as healthy is no agreement about an incident.
+    """
+    shares: dict[str, float | None] = {}
     for feature in FEATURES:
         left, right = set(one.get(feature, ())), set(other.get(feature, ()))
-        shares[feature] = len(left & right) / len(left | right) if left | right else 1.0
+        common = {text for text in left & right if not text.endswith(_HEALTHY)}
+        symptoms = common | (left ^ right)
+        shares[feature] = len(common) / len(symptoms) if symptoms else None
     return shares
 
 
@@ -128,9 +144,15 @@ def _crashed(container: Mapping[str, Any]) -> bool:
 def _restarted(pod: Mapping[str, Any], since: str) -> bool:
     for container in _containers(pod.get("status") or {}):
         ended = (container.get("lastState") or {}).get("terminated") or {}
-        if str(ended.get("finishedAt") or "") >= since:
+        if _since(str(ended.get("finishedAt") or ""), since):
             return True
     return False
+
+
+def _since(moment: str, since: str) -> bool:
+    """Whether a moment is not earlier, to the second: texts with and without fractions cannot be compared whole."""
+    seconds = len("2026-01-01T00:00:00")
+    return moment[:seconds] >= since[:seconds]
 
 
 def _last_seen(event: Mapping[str, Any]) -> str:
@@ -197,8 +219,9 @@ def _microseconds(moment: str) -> int:
     return int(datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp() * 1_000_000)
 
 
-def _complains(api: Kubernetes, pod: Mapping[str, Any], since: str) -> bool:
-    """Whether a container of the pod, or the one that ran before it, has logged an error since then."""
+def _error_lines(api: Kubernetes, pod: Mapping[str, Any], since: str) -> set[str]:
+    """The errors that containers of the pod, or those that ran before them, have logged since then."""
+    found = set()
     for container in pod["spec"]["containers"]:
         for previous in (False, True):
             try:
@@ -213,6 +236,7 @@ def _complains(api: Kubernetes, pod: Mapping[str, Any], since: str) -> bool:
                 continue  # it has not started, or there was none before
             for line in text.splitlines():
                 moment, _, words = line.partition(" ")
-                if moment >= since and _COMPLAINT.search(_COLOURS.sub("", words)):
-                    return True
-    return False
+                plain = _COLOURS.sub("", words)
+                if _since(moment, since) and _COMPLAINT.search(plain):
+                    found.add(_VARIABLE.sub("#", plain)[:_LONGEST])
+    return found

@@ -37,6 +37,10 @@ from tests.real_cluster.layout import KUBECONFIG
 
 RATE = 30
 """Requests a second: enough for every operation in two minutes, and little for two cores that are shared."""
+START = 1_767_258_000.0
+"""When embedded episodes take place: at the same instant every time (1 January 2026, 9:00 UTC)."""
+TIMELINE = Timeline(before=45.0, after=75.0)
+"""Under load before the fault, and with the fault before it is judged."""
 
 SHORTEST = {"_hold": 15.0, "_window": 15.0, "_timeout": 90.0}
 """Seconds for which checks watch or wait here, by the attribute that says so."""
@@ -76,7 +80,13 @@ class Incident:
         self.played = Played(problem_id, "embedded" if config.embedded else "kubernetes")
         self._config = config
         self._spec = EpisodeSpec(
-            stages=("noop", *USUAL), timeline=timeline, fixed=True, in_process=True, speed=0.0, config=config
+            stages=("noop", *USUAL),
+            timeline=timeline,
+            fixed=True,
+            in_process=True,
+            start=START if config.embedded else None,
+            speed=0.0,
+            config=config,
         )
         self._problem: Problem = ProblemRegistry().get_problem(problem_id, None)
         vars(self._problem)["load"] = {"rate": RATE, **self._problem.load}  # of this instance alone
@@ -160,8 +170,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--backend", choices=["kubernetes", "embedded"], default="kubernetes")
     parser.add_argument("--kubeconfig", default=str(KUBECONFIG))
     parser.add_argument("--without-telemetry", action="store_true", help="install no Prometheus, Loki and the rest")
-    parser.add_argument("--before", type=float, default=60.0, help="seconds under load before the fault")
-    parser.add_argument("--after", type=float, default=90.0, help="seconds with the fault before it is judged")
+    parser.add_argument("--before", type=float, default=TIMELINE.before, help="seconds under load before the fault")
+    parser.add_argument(
+        "--after", type=float, default=TIMELINE.after, help="seconds with the fault before it is judged"
+    )
     parser.add_argument("--output", type=Path, help="folder for one JSON file per problem")
     chosen = parser.parse_args(arguments)
     telemetry = TelemetryConfig() if chosen.without_telemetry else None
@@ -182,7 +194,7 @@ def main(arguments: list[str]) -> int:
         if chosen.output is not None:
             chosen.output.mkdir(parents=True, exist_ok=True)
             document = json.dumps(played.as_document(), indent=1) + "\n"
-            (chosen.output / f"{problem_id}.{chosen.backend}.json").write_text(document)
+            (chosen.output / f"{problem_id}.json").write_text(document)
     return 1 if failed else 0
 
 

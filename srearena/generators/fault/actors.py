@@ -33,7 +33,7 @@ def account(name: str, namespace: str, rules: list[dict[str, Any]], acts_in: str
 
 
 def script_container(name: str, script: str) -> Obj:
-    return {"name": name, "image": KUBECTL, "command": ["sh", "-c", script]}
+    return {"name": name, "image": KUBECTL, "imagePullPolicy": "IfNotPresent", "command": ["sh", "-c", script]}
 
 
 def deployment(name: str, namespace: str, pod: Obj, replicas: int = 1) -> Obj:

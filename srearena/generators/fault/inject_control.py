@@ -177,7 +177,7 @@ def rolling_update_misconfigured(bed: Testbed, service: str) -> Fault:
             "type": "RollingUpdate",
             "rollingUpdate": {"maxUnavailable": "100%", "maxSurge": 0},
         }
-        wait = {"name": "warm-up", "image": "busybox:latest", "command": ["sh", "-c", "sleep infinity"]}
+        wait = {"name": "warm-up", "image": "busybox:1.36", "command": ["sh", "-c", "sleep infinity"]}
         pod_spec(obj).setdefault("initContainers", []).append(wait)
 
     return Edit(bed, "deployments", service, change)

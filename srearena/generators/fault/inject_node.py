@@ -88,7 +88,7 @@ def container_kill(bed: Testbed, service: str, period: int = 20) -> Fault:
         script = f"while true; do sleep {period}; pkill -9 {program}; done"
         spec = pod_spec(obj)
         spec["shareProcessNamespace"] = True
-        spec["containers"].append({"name": "memory-guard", "image": "busybox:latest", "command": ["sh", "-c", script]})
+        spec["containers"].append({"name": "memory-guard", "image": "busybox:1.36", "command": ["sh", "-c", script]})
 
     return workload_edit(bed, service, change)
 

@@ -185,7 +185,7 @@ def sidecar_port_conflict(bed: Testbed, service: str) -> Fault:
         port = first_port(obj)
         sidecar = {
             "name": "forwarder",
-            "image": "busybox:latest",
+            "image": "busybox:1.36",
             "command": ["sh", "-c", f"nc -lk -p {port} -e cat"],
         }
         pod_spec(obj)["containers"].insert(0, sidecar)
@@ -224,7 +224,7 @@ def init_container_dependency_hang(bed: Testbed, service: str, dependency: str =
 
     def change(obj: Obj) -> None:
         script = f"until nslookup {dependency}; do echo waiting for {dependency}; sleep 2; done"
-        waiting = {"name": "wait-for-config", "image": "busybox:latest", "command": ["sh", "-c", script]}
+        waiting = {"name": "wait-for-config", "image": "busybox:1.36", "command": ["sh", "-c", script]}
         pod_spec(obj).setdefault("initContainers", []).append(waiting)
 
     return workload_edit(bed, service, change)
