@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from dataclasses import asdict
+from pathlib import Path
 from time import monotonic
 from time import time as now  # noqa: TID251 - the start time is real time
 from typing import Any
@@ -18,6 +19,8 @@ from srearena.cluster.registry import RunningCluster
 from srearena.conductor.episode.environment import real_cluster
 from srearena.conductor.shared_cluster import SharedCluster
 from srearena.config import Config
+from srearena.errors import InputError
+from srearena.observer.grafana import data_sources
 from srearena.option_types import AMOUNT, COUNT, SEED
 from srearena.service.apps import Application, find_application
 
@@ -44,6 +47,11 @@ DEPLOYMENT = 240.0
 )
 @click.option("--no-load", is_flag=True, help="Deploy without load.")
 @click.option("--detach", is_flag=True, help="Return once it is ready; stop it with `srearena down`.")
+@click.option(
+    "--grafana",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the telemetry APIs of an embedded cluster to this file, as data sources for Grafana.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the addresses as one JSON object.")
 @backend_options
 def command(
@@ -55,6 +63,7 @@ def command(
     history: float,
     no_load: bool,
     detach: bool,
+    grafana: Path | None,
     as_json: bool,
     **where: Any,
 ) -> None:
@@ -77,6 +86,8 @@ def command(
         cluster.catch_up()
         entry = RunningCluster(name, cluster.pid, cluster.url, str(cluster.kubeconfig), nodes, seed, speed, now())
         registry.register(entry)
+        if grafana is not None:
+            _write_private(grafana, data_sources(name, cluster.telemetry))
         _show(cluster, entry, chosen, monotonic() - begun, as_json=as_json, detach=detach)
     except BaseException:
         cluster.close()
@@ -137,6 +148,15 @@ def _start_on_real_cluster(
         click.echo("Restoring the cluster.", err=True)
     finally:
         shared.close()
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Write a file that holds a token: its owner alone may read it."""
+    try:
+        path.touch(mode=0o600)
+        path.write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise InputError(f"cannot write {path}: {problem.strerror or problem}") from problem
 
 
 def _endpoints(shared: SharedCluster) -> dict[str, str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from urllib.parse import quote
 
 from selenium.webdriver import Chrome, Keys
@@ -44,6 +46,16 @@ class Pages:
         field = self.find(selector)
         field.send_keys(Keys.CONTROL + "a")
         field.send_keys(text)
+
+    def picture(self, name: str) -> None:
+        """Save the page for the documents, where SREARENA_PICTURES names a folder."""
+        folder = os.environ.get("SREARENA_PICTURES")
+        if folder:
+            size = {"width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+            self.chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+            self.chrome.execute_async_script("setTimeout(arguments[0], 500)")  # the charts follow the new size
+            self.chrome.save_screenshot(str(Path(folder) / f"{name}.png"))
+            self.chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
     @property
     def hash(self) -> str:

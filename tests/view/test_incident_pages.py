@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 import pytest
+import yaml
 from selenium.webdriver import Chrome
 
 from srearena.conductor.session import Session
@@ -23,6 +24,7 @@ from tests.view.pages import Pages
 from tests.view.results import HOSTILE
 
 NAME = "viewed"
+_KINDS = ("prometheus", "loki", "jaeger", "alertmanager")
 CLUSTER = f"#/incident/{quote(f'cluster:{NAME}', safe='')}"
 
 
@@ -46,8 +48,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     environment = {"SREARENA_STATE_DIR": str(folder / "state")}
     srearena = [sys.executable, "-m", "srearena"]
     up = [*srearena, "up", "hotel_reservation", "--name", NAME, "--history", "480", "--detach", "--json"]
+    up += ["--grafana", str(folder / "grafana.yaml")]
     started = subprocess.run(up, env={**os.environ, **environment}, capture_output=True, text=True, check=True)
     addresses = json.loads(started.stdout)
+    sources = yaml.safe_load((folder / "grafana.yaml").read_text())["datasources"]
+    assert {source["type"]: source["url"] for source in sources} == {one: addresses[one] for one in _KINDS}
+    assert sources[0]["secureJsonData"] == {"httpHeaderValue1": f"Bearer {addresses['token']}"}
+    assert (folder / "grafana.yaml").stat().st_mode & 0o777 == 0o600
     session = Session(folder / "results" / "run-1" / ".live")
     endpoints = {key: addresses[key] for key in ("prometheus", "loki", "jaeger", "alertmanager", "token")}
     session.publish({"application": "Hotel", "kubeconfig": addresses["kubeconfig"], "telemetry": endpoints})
@@ -168,6 +175,7 @@ def test_an_incident_unfolds_on_the_page(pages: Pages, running: Running) -> None
     assert any("errors" in text for text in pages.all(".edge-label.level-2"))
     pages.find("[data-service=search]").click()
     pages.wait(lambda: pages.text("#signals-head") == "search")
+    pages.picture("view-incident")
     assert pages.hash.endswith("?service=search")
     buttons = pages.chrome.find_elements("css selector", ".clock button")
     buttons[1].click()

@@ -19,6 +19,7 @@ _MOST_POINTS = 960
 """Four hours; older points are forgotten."""
 _BASELINE_SHARE = 3
 """The baseline is the first third of what was measured first: an incident may have begun in the rest."""
+_RISING_POINTS = 4
 _FEWEST = 8
 _RECENT_POINTS = 4
 _WORSE, _MUCH_WORSE = 1, 2
@@ -67,13 +68,15 @@ class Signals:
 
     @property
     def begin(self) -> int:
-        """The index of the first point at which anything was measured."""
-        active = (index for index in range(len(self.times)) if any(s[index] for s in self._series.values()))
-        return next(active, 0)
+        """The index of the first point at which requests were served."""
+        served = [series for (measure, _), series in self._series.items() if measure == "requests"]
+        return next((index for index in range(len(self.times)) if any(series[index] for series in served)), 0)
 
     def _set_baseline(self) -> None:
         begin = self.begin
         after = begin + max(1, (len(self.times) - begin) // _BASELINE_SHARE)
+        # The first rates are of an interval in which the load began.
+        begin += min(_RISING_POINTS, (after - begin) // 2) if begin else 0
         self.baseline_span = (self.times[begin], self.times[max(begin, after - 1)])
         self._baseline = {
             name: [value for value in series[begin:after] if value is not None] for name, series in self._series.items()
