@@ -252,6 +252,14 @@ def test_statement_statistics_need_the_library(machine: Machine) -> None:
     assert psql(machine, container, query, "-tA").out == expected
 
 
+def test_checkpoints_are_counted_where_the_version_has_them(machine: Machine) -> None:
+    """Version 17 moved them from pg_stat_bgwriter to a view of their own."""
+    container = shop(machine)
+    assert psql(machine, container, "SELECT num_requested FROM pg_stat_checkpointer", "-tA").out == "0\n"
+    refused = psql(machine, container, "SELECT checkpoints_timed FROM pg_stat_bgwriter").err
+    assert 'column "checkpoints_timed" does not exist' in refused
+
+
 def test_explain_shows_how_tables_are_read(machine: Machine) -> None:
     container = shop(machine)
     plan = psql(machine, container, "EXPLAIN SELECT * FROM catalog.products WHERE name = 'Starsense'").out

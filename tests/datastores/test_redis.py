@@ -112,7 +112,8 @@ def test_what_was_flushed_is_gone_and_counted(machine: Machine) -> None:
 def test_clients_and_statistics_are_listed(machine: Machine) -> None:
     container = cart(machine)
     server(machine).attach("cart-1", None, 2)
-    assert cli(machine, container, "CLIENT", "LIST").out.count("addr=cart-1 ") == 2
+    listed = cli(machine, container, "CLIENT", "LIST").out
+    assert listed.count(f"addr=cart-1 laddr={container.namespace.address}:6379 ") == 2
     info = cli(machine, container, "INFO").out
     assert "connected_clients:3\r\n" in info
     assert "valkey_version:9.0.1\r\n" in info

@@ -37,6 +37,7 @@ NAMES = frozenset(
         "pg_indexes",
         "pg_stat_statements",
         "pg_stat_bgwriter",
+        "pg_stat_checkpointer",
         "pg_stat_replication",
         "pg_stat_user_indexes",
     }
@@ -166,8 +167,14 @@ def _statistics(server: PostgresServer, database: Database) -> None:
     fill("pg_catalog", "pg_statio_user_tables", ("schemaname", "relname", "heap_blks_read", "heap_blks_hit"), blocks)
     uptime = server.process.clock.now - server.process.started_at
     checkpoints = int(uptime // 300)  # checkpoint_timeout
-    columns = ("checkpoints_timed", "checkpoints_req", "buffers_checkpoint", "buffers_clean", "buffers_backend")
-    fill("pg_catalog", "pg_stat_bgwriter", columns, [(checkpoints, 0, checkpoints * 40, 0, 12)])
+    if int(server.version.partition(".")[0]) >= 17:
+        written = ("num_timed", "num_requested", "buffers_written")
+        fill("pg_catalog", "pg_stat_checkpointer", written, [(checkpoints, 0, checkpoints * 40)])
+        cleaned = ("buffers_clean", "maxwritten_clean", "buffers_alloc")
+        fill("pg_catalog", "pg_stat_bgwriter", cleaned, [(0, 0, 12)])
+    else:
+        columns = ("checkpoints_timed", "checkpoints_req", "buffers_checkpoint", "buffers_clean", "buffers_backend")
+        fill("pg_catalog", "pg_stat_bgwriter", columns, [(checkpoints, 0, checkpoints * 40, 0, 12)])
     fill("pg_catalog", "pg_stat_replication", ("pid", "usename", "client_addr", "state", "replay_lsn"), [])
     fill("pg_catalog", "pg_extension", ("oid", "extname", "extversion"), [(13569, "plpgsql", "1.0")])
     if "pg_stat_statements" in server.settings["shared_preload_libraries"]:

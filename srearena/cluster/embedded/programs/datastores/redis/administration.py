@@ -186,8 +186,10 @@ def _client(server: RedisServer, session: Session, args: list[bytes]) -> Value:
 
 def _line(server: RedisServer, session: Session) -> str:
     now = server.process.clock.now
+    local = session.address.startswith("127.")
+    own = "127.0.0.1" if local else server.process.container.namespace.address
     return (
-        f"id={session.number} addr={session.address} laddr=0.0.0.0:{server.settings['port']} fd={session.number + 5} "
+        f"id={session.number} addr={session.address} laddr={own}:{server.settings['port']} fd={session.number + 5} "
         f"name={session.name} age={int(now - session.since)} idle={int(now - session.used_at)} flags=N "
         f"db={session.database} sub=0 psub=0 multi=-1 qbuf=0 obl=0 cmd={session.last} user=default"
     )
