@@ -46,6 +46,9 @@ class Session:
     def publish(self, document: dict[str, Any]) -> None:
         """Write a document beside the log, for programs that watch the trial; it is deleted when the log is closed."""
         if self.path is not None:
+            for left in self.path.parent.glob("*.json"):  # of processes that were killed
+                if not is_written(left.with_suffix(".jsonl")):
+                    left.unlink(missing_ok=True)
             descriptor = os.open(self._companion(self.path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 json.dump(document, file)
@@ -86,6 +89,18 @@ class Session:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def is_written(path: Path) -> bool:
+    """Whether a process still has an event log open: it holds a lock on it."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _bounded(value: Any) -> Any:

@@ -6,7 +6,6 @@ incomplete or hostile: a file that cannot be read is left out, and no field is t
 
 from __future__ import annotations
 
-import fcntl
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -15,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from srearena.conductor.session import read_session
+from srearena.conductor.session import is_written, read_session
 from srearena.view.transcript import SessionTranscript, Step, trajectory_steps
 
 RUN, LEADERBOARD = "run", "leaderboard"
@@ -243,18 +242,6 @@ def model_in(session: Path) -> str:
         if mapping(entry).get("what") == "state":
             return ""
     return ""
-
-
-def is_written(path: Path) -> bool:
-    """Whether a process still has the event log open: it holds a lock on it (`srearena.conductor.session`)."""
-    try:
-        with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
 
 
 def modified(path: Path) -> str:

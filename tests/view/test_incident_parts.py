@@ -180,6 +180,17 @@ def test_what_is_published_of_an_episode_ends_with_its_log(tmp_path: Path) -> No
     assert not document.exists()
 
 
+def test_what_killed_processes_have_published_is_swept(tmp_path: Path) -> None:
+    (tmp_path / "killed.jsonl").touch()
+    (tmp_path / "killed.json").write_text("{}")
+    first, second = Session(tmp_path), Session(tmp_path)
+    first.publish({"number": 1})
+    second.publish({"number": 2})
+    assert sorted(path.stem for path in tmp_path.glob("*.json")) == sorted((first.session_id, second.session_id))
+    for session in (first, second):
+        session.close()
+
+
 def test_what_is_published_names_nothing_of_the_problem(tmp_path: Path) -> None:
     problem = ProblemRegistry().get_problem("k8s_target_port-misconfig", None)
     episode = SimpleNamespace(

@@ -11,10 +11,11 @@ from typing import Any
 from srearena.cluster import registry
 from srearena.cluster.base import ClusterError, TelemetryEndpoints
 from srearena.cluster.launcher import telemetry_of
+from srearena.conductor.session import is_written
 from srearena.view.incidents.base import Incident
 from srearena.view.incidents.live import CLUSTER, EPISODE, Access, LiveIncident
 from srearena.view.incidents.recorded import RecordedIncident
-from srearena.view.trials import is_written, mapping, read_json, text
+from srearena.view.trials import mapping, read_json, text
 
 
 class Incidents:
