@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import webbrowser
 from pathlib import Path
 from secrets import token_urlsafe
@@ -68,6 +69,8 @@ def command(
             webbrowser.open(link)
 
     application = ViewApp(catalog, token, incidents)
+    # SIGTERM ends the episodes in play too: uvicorn raises it again for this handler.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with contextlib.suppress(KeyboardInterrupt):
             serve(application, port, ready)

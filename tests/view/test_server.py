@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -157,6 +158,25 @@ def test_sigterm_ends_it_quietly(runs: Path) -> None:
         assert "3 trials: http://127.0.0.1:" in process.stdout.readline()
         process.terminate()
         assert process.wait(60) in (0, -15) and process.stderr.read() == ""
+
+
+def test_sigterm_ends_the_episodes_in_play(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    (results / ".live").mkdir(parents=True)
+    command = [sys.executable, "-m", "srearena", "view", "--json"]
+    environment = {**os.environ, "SREARENA_RESULTS": str(results)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        address = json.loads(process.stdout.readline())
+        header = {"authorization": f"Bearer {address['token']}"}
+        body = {"problem": "k8s_target_port-misconfig"}
+        started = httpx.post(f"{address['url']}/api/play/start", json=body, headers=header, timeout=60)
+        assert started.status_code == 200, started.text
+        tasks = Path(f"/proc/{process.pid}/task")
+        (episode,) = [child for task in tasks.glob("*/children") for child in task.read_text().split()]
+        process.terminate()
+        process.wait(120)
+        assert not Path(f"/proc/{episode}").exists()
 
 
 def test_the_built_files_are_there_and_load_nothing_from_elsewhere() -> None:
