@@ -71,8 +71,16 @@ def test_what_the_kubelet_did_is_in_the_journal_and_below_var(debugger: Debugger
     assert "Error syncing pod, skipping" in journal and "Back-off restarting failed container" in journal
     assert " stdout F boom" in debugger.output("cat /host/var/log/pods/default_crasher_*/main/*.log")
     uid = debugger.api.get("pods", "crasher", "default")["metadata"]["uid"]
-    token = f"/host/var/lib/kubelet/pods/{uid}/volumes/kubernetes.io~projected/*/namespace"
-    assert debugger.output(f"cat {token}") == "default"
+    assert debugger.output(f"ls /host/var/lib/kubelet/pods/{uid}") == "containers\nvolumes\n"
+    proxy = "/host/var/lib/kubelet/pods/*/volumes/kubernetes.io~configmap/kube-proxy/config.conf"
+    assert "kind: KubeProxyConfiguration" in debugger.output(f"cat {proxy}")
+
+
+def test_folders_of_pods_hold_neither_the_machine_nor_credentials(debugger: Debugger) -> None:
+    """The debugging pod mounts the whole machine, which would contain itself; and pods of the system have accounts."""
+    found = debugger.output("find /host/var/lib/kubelet -type f -o -name token").splitlines()
+    assert found and len(found) < 100
+    assert not [path for path in found if "token" in path or path.endswith(".key")]
 
 
 def test_the_kubelet_is_a_service_of_the_machine(debugger: Debugger) -> None:

