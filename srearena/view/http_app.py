@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from hmac import compare_digest
 from http.cookies import CookieError, SimpleCookie
@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, quote
 
 import uvicorn
 
+from srearena.conductor.serving.json_app import Receive, Refused, Scope, Send, read_body
 from srearena.errors import SreArenaError
 from srearena.paths import results_directory
 from srearena.view.catalog import Catalog
@@ -42,11 +43,7 @@ _FILES = {
     "/view.css": ("view.css", "text/css; charset=utf-8"),
     "/licences.txt": ("licences.txt", "text/plain; charset=utf-8"),
 }
-_LARGEST_BODY = 1_048_576
 _HOSTS = ("127.0.0.1", "localhost")
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 Query = dict[str, str]
 
 
@@ -58,14 +55,6 @@ class Response:
     content_type: str = "application/json"
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
-
-
-class Refused(Exception):
-    """A request that is answered with an error status."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 class ViewApp:
@@ -182,18 +171,7 @@ async def _body(headers: dict[str, str], receive: Receive) -> Query:
     """The fields of a JSON object. A form of another web site cannot send this content type."""
     if headers.get("content-type", "").partition(";")[0] != "application/json":
         raise Refused(415, "send JSON")
-    data = b""
-    while True:
-        message = await receive()
-        data += message.get("body", b"")
-        if len(data) > _LARGEST_BODY:
-            raise Refused(413, f"a body has at most {_LARGEST_BODY} bytes")
-        if not message.get("more_body"):
-            break
-    try:
-        document = json.loads(data)
-    except (ValueError, RecursionError) as problem:
-        raise Refused(400, f"the body is not JSON: {problem}") from problem
+    document = await read_body(receive)
     if not isinstance(document, dict):
         raise Refused(400, "the body is not an object")
     return {str(key): value if isinstance(value, str) else json.dumps(value) for key, value in document.items()}

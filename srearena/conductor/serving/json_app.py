@@ -63,7 +63,7 @@ class JsonApp:
         if path not in self._public:
             self._authenticate(scope)
         found, handler = chosen[0]
-        return await self.handle(handler, await _body(receive), found.groupdict())
+        return await self.handle(handler, await read_body(receive), found.groupdict())
 
     def _authenticate(self, scope: Scope) -> None:
         header = dict(scope["headers"]).get(b"authorization", b"")
@@ -77,7 +77,8 @@ def _pattern(path: str) -> Callable[[str], re.Match[str] | None]:
     return re.compile("/".join(segments)).fullmatch
 
 
-async def _body(receive: Receive) -> Any:
+async def read_body(receive: Receive) -> Any:
+    """The body as JSON, None where there is none; Refused where it is too long or something else."""
     data = b""
     while True:
         message = await receive()
