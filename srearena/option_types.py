@@ -22,6 +22,7 @@ class FiniteNumber(click.FloatRange):
 
 
 COUNT = click.IntRange(min=1)
+WHOLE = click.IntRange(min=0)
 SEED = click.IntRange(min=0)
 PORT = click.IntRange(min=0, max=65535)
 """0 stands for any free port."""

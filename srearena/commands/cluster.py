@@ -18,7 +18,7 @@ from srearena.cluster.base import ClusterError
 from srearena.cluster.launcher import advance as advance_time
 from srearena.cluster.launcher import checked_options, launch, stop, wait_until_ready
 from srearena.cluster.registry import RunningCluster
-from srearena.option_types import AMOUNT, COUNT, PORT, SEED
+from srearena.option_types import AMOUNT, PORT, SEED, WHOLE
 
 _STOP_TIMEOUT = 10.0
 
@@ -31,7 +31,7 @@ def command() -> None:
 @command.command()
 @click.option("--name", default="embedded", show_default=True, help="Name of the cluster.")
 @click.option(
-    "--nodes", type=COUNT, default=3, show_default=True, help="Worker nodes in addition to the control plane."
+    "--nodes", type=WHOLE, default=3, show_default=True, help="Worker nodes in addition to the control plane."
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all randomness in the cluster.")
 @click.option(

@@ -21,7 +21,7 @@ from srearena.conductor.shared_cluster import SharedCluster
 from srearena.config import Config
 from srearena.errors import InputError
 from srearena.observer.grafana import data_sources
-from srearena.option_types import AMOUNT, COUNT, SEED
+from srearena.option_types import AMOUNT, SEED, WHOLE
 from srearena.service.apps import Application, find_application
 
 DEPLOYMENT = 240.0
@@ -32,7 +32,7 @@ DEPLOYMENT = 240.0
 @click.argument("applications", nargs=-1, required=True, metavar="APP...")
 @click.option("--name", default="", help="Name of the cluster; by default the first application's.")
 @click.option(
-    "--nodes", type=COUNT, default=3, show_default=True, help="Worker nodes in addition to the control plane."
+    "--nodes", type=WHOLE, default=3, show_default=True, help="Worker nodes in addition to the control plane."
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all randomness in the cluster.")
 @click.option(

@@ -100,8 +100,8 @@ def test_clusters_stand_side_by_side_and_share_nothing(srearena: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("up", "--nodes", "-1"), "the number of worker nodes must be between 0 and 5000, not -1"),
-        (("up", "--speed", "-2"), "the speed must be between 0 and 1000000, not -2"),
+        (("up", "--nodes", "5001"), "the number of worker nodes must be between 0 and 5000, not 5001"),
+        (("up", "--speed", "2000000"), "the speed must be between 0 and 1000000, not 2e+06"),
         (("up", "--name", "Not/Good"), "is not a valid name for a cluster"),
         (("down", "nobody"), "no cluster named 'nobody' is running (running: none)"),
         (("advance", "5", "--name", "nobody"), "no cluster named 'nobody' is running"),

@@ -97,7 +97,7 @@ SOCKETS: Final[Mapping[str, Callable[[Backend, sockets.WebSocket], Awaitable[Non
     "pods/log": logs.stream,
 }
 
-_OTHER_PATHS: Final = ("/metrics", "/openapi/v2", "/openapi/v3", "/version")
+_OTHER_PATHS: Final = ("/openapi/v2", "/openapi/v3", "/version")
 _METHODS: Final = {"create": "POST", "update": "PUT"}
 """Verbs whose name in metrics is that of the HTTP method."""
 
@@ -283,7 +283,8 @@ class Application:
         match request.path.strip("/").split("/"):
             case [""]:
                 issuer = (issuer_discovery.CONFIGURATION, issuer_discovery.KEYS)
-                paths = [*discovery.paths(), *health.paths(), *issuer, *_OTHER_PATHS]
+                measured = ("/metrics",) if self._backend.component_metrics is not None else ()
+                paths = [*discovery.paths(), *health.paths(), *issuer, *measured, *_OTHER_PATHS]
                 await show(request, {"paths": sorted(paths)})
             case ["api" | "apis" as root]:
                 await self._discover(request, core=root == "api")
