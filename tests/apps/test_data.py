@@ -117,14 +117,15 @@ def test_what_an_operator_books_is_booked_for_visitors_too(hotel: Deployed) -> N
 def test_a_store_that_is_down_fails_what_needs_it(hotel: Deployed) -> None:
     assert hotel.application is not None
     namespace = hotel.application.namespace
+    query = "inDate=2031-07-01&outDate=2031-07-02&lat=37.7&lon=-122.4&hotelId=2&customerName=Grace&number=1"
+    path = f"/reservation?{query}&username=Cornell_31&password=1111111111"
+    assert _send(hotel, "POST", path)[0] == 200
     hotel.api.patch("deployments", "mongodb-reservation", {"spec": {"replicas": 0}}, namespace)
     hotel.wait(60)
-    query = "inDate=2031-07-01&outDate=2031-07-02&lat=37.7&lon=-122.4&hotelId=2&customerName=Ada&number=1"
-    status, _ = _send(hotel, "POST", f"/reservation?{query}&username=Cornell_31&password=1111111111")
-    assert status == 500
+    assert _send(hotel, "POST", path)[0] == 500
     hotel.api.patch("deployments", "mongodb-reservation", {"spec": {"replicas": 1}}, namespace)
     hotel.wait(180)
-    assert _mongo(hotel, "mongodb-reservation", "reservation-db", 'db.reservation.count({customerName: "Ada"})') == 2
+    assert _mongo(hotel, "mongodb-reservation", "reservation-db", 'db.reservation.count({customerName: "Grace"})') == 1
 
 
 def test_a_post_is_in_every_store_it_belongs_to(network: Deployed) -> None:
