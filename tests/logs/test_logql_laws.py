@@ -86,8 +86,9 @@ def test_parsers_survive_any_line(lines: list[str], parser: str) -> None:
     assert sum(len(one.lines) for one in entries) == len(lines)
 
 
-@given(st.lists(st.integers(0, 59), max_size=60).map(sorted), st.integers(5, 60))
+@given(st.lists(st.integers(0, 59), unique=True, max_size=60).map(sorted), st.integers(5, 60))
 def test_counts_rates_and_sums_agree(seconds: list[int], width: int) -> None:
+    """Instants differ: of two lines of one instant in a stream, the second is a nanosecond later."""
     logs = LogStore()
     for number, second in enumerate(seconds):
         logs.stream({"a": "b", "pod": str(number % 3)}).append(NOW + second, b"x" * number)
