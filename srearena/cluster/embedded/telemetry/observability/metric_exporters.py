@@ -5,6 +5,7 @@ They expose what the cluster's own exporters reported at the last scrape.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -23,7 +24,7 @@ from srearena.cluster.embedded.telemetry.observability.telemetry_program import 
 _TEXT = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"}
 
 
-class MetricExporter(TelemetryProgram):
+class MetricExporter(TelemetryProgram, ABC):
     """An exporter whose metrics the cluster's telemetry has under a job of its own."""
 
     base = "scratch"
@@ -34,9 +35,11 @@ class MetricExporter(TelemetryProgram):
     port: ClassVar[int] = 0
     port_flag: ClassVar[str] = ""
     target_labels: ClassVar[tuple[str, ...]] = ("job", "instance")
+    health_paths: ClassVar[tuple[str, ...]] = ()
 
+    @abstractmethod
     def target(self, process: Process) -> Mapping[str, str]:
-        raise NotImplementedError
+        """The labels of the scraped target whose metrics it exposes."""
 
     async def run(self, process: Process) -> int:
         stop = stop_signal(process)
@@ -51,7 +54,7 @@ class MetricExporter(TelemetryProgram):
 
                 page = target_page(store, round(clock.now * 1000), self.target(process), self.target_labels)
                 return HttpResponse(200, page, dict(_TEXT))
-            if request.path in ("/healthz", "/livez") and not isinstance(self, NodeExporter):
+            if request.path in self.health_paths:
                 return HttpResponse.text("OK")
             if request.path == "/":
                 head, body = f"<head><title>{self.title}</title></head>", f"<body><h1>{self.title}</h1></body>"
@@ -88,6 +91,7 @@ class KubeStateMetrics(MetricExporter):
     binaries = ("/kube-state-metrics",)
     user = "65534"
     title = "Kube-State-Metrics Metrics Server"
+    health_paths = ("/healthz", "/livez")
     port = 8080
     port_flag = "port"
 
