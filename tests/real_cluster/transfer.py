@@ -101,7 +101,7 @@ def section(problem: str, real: Document, embedded: Document) -> list[str]:
 
 
 def explanation(problem: str, feature: str) -> str:
-    """Why the two clusters differ in a feature of a problem; empty where nobody has said."""
+    """Why the two clusters differ in a feature of a problem; empty where there is no explanation."""
     for entry in explanations():
         if feature == entry["feature"] and any(fnmatch(problem, pattern) for pattern in entry["problems"]):
             return str(entry["why"])

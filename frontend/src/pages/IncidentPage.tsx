@@ -105,9 +105,9 @@ export function IncidentPage({ route }: { route: Route }): JSX.Element {
 
 // The ground truth of a recording, which is shown to those who ask for it.
 function Truth({ id }: { id: string }): JSX.Element {
-  const [asked, setAsked] = useState(false);
-  const { value } = useDocument<{ roots: string[]; faults: string[] }>(asked ? `api/incident/truth?id=${encodeURIComponent(id)}` : "", () => false);
-  if (!value) return <button type="button" id="show-truth" onClick={() => setAsked(true)}>Show what was wrong</button>;
+  const [truthWanted, setTruthWanted] = useState(false);
+  const { value } = useDocument<{ roots: string[]; faults: string[] }>(truthWanted ? `api/incident/truth?id=${encodeURIComponent(id)}` : "", () => false);
+  if (!value) return <button type="button" id="show-truth" onClick={() => setTruthWanted(true)}>Show what was wrong</button>;
   return (
     <div class="panel" id="truth">
       {value.faults.map((fault) => <p>{clean(fault)}</p>)}

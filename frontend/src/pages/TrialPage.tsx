@@ -44,8 +44,8 @@ interface TrialProps {
 
 export function Trial({ trial, route, served }: TrialProps): JSX.Element {
   const { row, result, steps } = trial;
-  const asked = Number.parseInt(route.query.step ?? "", 10);
-  const [current, setCurrent] = useState(Number.isFinite(asked) ? Math.max(1, Math.min(asked, steps.length)) - 1 : -1);
+  const firstStep = Number.parseInt(route.query.step ?? "", 10);
+  const [current, setCurrent] = useState(Number.isFinite(firstStep) ? Math.max(1, Math.min(firstStep, steps.length)) - 1 : -1);
   const [query, setQuery] = useState(route.query.q ?? "");
   const hits = useMemo(() => found(steps, query), [steps, query]);
   const stages = steps.flatMap((step, index) => (step.kind === "stage" ? [{ name: step.stage, index }] : []));

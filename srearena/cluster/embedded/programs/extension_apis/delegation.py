@@ -1,7 +1,7 @@
 """Delegated authentication and authorization, as extension API servers built on Kubernetes' library do it.
 
 The headers of a connection of the front proxy name the user; a bearer token is reviewed by the API server; all
-others are anonymous. Whether the user may do what is asked, the API server is asked as well.
+others are anonymous. A SubjectAccessReview decides whether the user may do it.
 """
 
 from __future__ import annotations
