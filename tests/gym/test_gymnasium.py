@@ -90,3 +90,17 @@ def test_the_example_of_the_documentation_works() -> None:
     (code,) = [text for _, kind, text in BLOCK.findall(page) if kind == "python"]
     assert len(code.splitlines()) < 40
     exec(compile(code, "docs/gymnasium.md", "exec"), {})
+
+
+def test_spaces_follow_the_kind_of_actions() -> None:
+    from gymnasium import spaces
+
+    from srearena.gym.environment import ACTION_NAMES, IncidentEnvironment
+
+    structured = IncidentEnvironment(PROBLEM, actions="structured").action_space
+    assert isinstance(structured, spaces.Dict)
+    assert structured["name"] == spaces.Discrete(len(ACTION_NAMES))
+    text = IncidentEnvironment(PROBLEM)
+    assert 'kubectl("get pods")' in text.action_space
+    with pytest.raises(Exception, match="call reset before the first step"):
+        text.step('kubectl("get pods")')

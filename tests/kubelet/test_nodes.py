@@ -69,6 +69,24 @@ def test_the_status_is_reported_every_five_minutes_or_on_change(lab: Lab) -> Non
     assert "docker.io/library/redis:7" in names
 
 
+def test_the_status_keeps_extended_resources_that_others_declared(lab: Lab) -> None:
+    def declare(capacity: dict[str, str], allocatable: dict[str, str]) -> None:
+        status = node(lab)["status"]
+        amounts = {
+            name: {**{key: value for key, value in status[name].items() if "/" not in key}, **extended}
+            for name, extended in (("capacity", capacity), ("allocatable", allocatable))
+        }
+        lab.client.set_status("nodes", node(lab), {**status, **amounts})
+        lab.pass_time(400)
+
+    declare({"example.com/chair": "3"}, {"example.com/chair": "1", "example.com/table": "1"})
+    status = node(lab)["status"]
+    assert status["capacity"]["example.com/chair"] == status["allocatable"]["example.com/chair"] == "3"
+    assert "example.com/table" not in status["allocatable"]
+    declare({}, {"example.com/chair": "3"})
+    assert "example.com/chair" not in node(lab)["status"]["allocatable"]
+
+
 def test_without_its_kubelet_a_node_falls_silent_and_pods_run_on(lab: Lab) -> None:
     lab.run(ports=[{"containerPort": 80}])
     lab.pass_time(6)

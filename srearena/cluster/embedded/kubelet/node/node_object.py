@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from srearena.cluster.embedded.durations import format_time
 from srearena.cluster.embedded.machine.machine import CONTAINER_RUNTIME, CONTROL_PLANE, OS_IMAGE, Machine, NodeSpec
 from srearena.cluster.embedded.objects import Obj
+from srearena.cluster.embedded.registry.strategies.resource_names import is_extended
 
 KUBELET_VERSION = "v1.34.0"
 KUBELET_PORT = 10250
@@ -122,13 +123,16 @@ def node_status(
     else:
         rows.append(_condition("Ready", False, ready[0], ready[1], old.get("Ready"), now))
     others = [row for kind, row in old.items() if kind not in _GOOD and kind != "Ready"]
-    status: Obj = {
+    # Extended resources are capacity that other clients declared, all of it allocatable.
+    extended = {name: amount for name, amount in (before.get("capacity") or {}).items() if is_extended(name)}
+    return {
+        **before,
         "addresses": [
             {"type": "InternalIP", "address": machine.address},
             {"type": "Hostname", "address": machine.name},
         ],
-        "allocatable": allocatable_of(machine.spec),
-        "capacity": capacity_of(machine.spec),
+        "allocatable": {**allocatable_of(machine.spec), **extended},
+        "capacity": {**capacity_of(machine.spec), **extended},
         "conditions": [*others, *rows],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": KUBELET_PORT}},
         "images": machine.images.listed(),
@@ -139,10 +143,6 @@ def node_status(
         ],
         "features": {"supplementalGroupsPolicy": True},
     }
-    for key in ("volumesAttached", "volumesInUse"):
-        if before.get(key):
-            status[key] = before[key]
-    return status
 
 
 def _condition(kind: str, true: bool, reason: str, message: str, old: Obj | None, now: str) -> Obj:
