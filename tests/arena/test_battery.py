@@ -65,6 +65,22 @@ def test_a_script_leaves_no_trace_in_the_prepared_episode(prepared: PreparedEpis
     assert store["spec"]["replicas"] == 0
 
 
+def test_a_kubelet_that_was_stopped_just_now_is_found(prepared: PreparedEpisode) -> None:
+    """For 40 seconds its node stays Ready and its pods serve on."""
+    stop = Play(
+        "kubectl -n corner-shop scale deployment store --replicas=1\n"
+        "kubectl -n corner-shop rollout status deployment store --timeout=60s\n"
+        "node=$(kubectl -n corner-shop get pods -l app=store -o jsonpath='{.items[0].spec.nodeName}')\n"
+        "kubectl debug node/$node --image=busybox:1.36 --profile=sysadmin -- chroot /host systemctl stop kubelet",
+        wait=2,
+        speed=5.0,
+    )
+    document = prepared.play(stop, "kubelet stopped", thorough=True)
+    assert not document["script_error"] and document["outcome"] == "fail"
+    reasons = str(document["stages"][-1]["verdict"]["reasons"])
+    assert "the kubelet of node" in reasons, reasons
+
+
 def test_a_script_that_fails_is_reported(prepared: PreparedEpisode) -> None:
     document = prepared.play(Play("kubectl -n corner-shop get deployment nobody"), "mistaken")
     assert document["outcome"] == "fail" and "not found" in document["script_error"]

@@ -1,14 +1,16 @@
-"""The platform still runs: the workloads of kube-system that were ready before the fault are ready.
+"""The platform still runs: kubelets report, and the workloads of kube-system that were ready before the fault are ready.
 
 Why it cannot be gamed: it asks what the controllers report, not what the specs say, so a component that was stopped by
-a wrong argument, a missing setting or a selector that matches no node is found like one that was scaled to zero.
+a wrong argument, a missing setting or a selector that matches no node is found like one that was scaled to zero. A
+kubelet that ran when the agent came in must renew its lease while the check waits: one that was stopped just now leaves
+its node Ready and its pods as they were for 40 seconds more.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from srearena.conductor.grading.baseline import WORKLOADS
+from srearena.conductor.grading.baseline import WORKLOADS, Baseline
 from srearena.conductor.oracles.checks.base import Check
 from srearena.service.errors import TimedOut
 from srearena.service.kubernetes import Obj
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 _NAMESPACE = "kube-system"
 _TIMEOUT = 90.0
 """Seconds; covers the restart of a component by the repair itself."""
+_LEASES = "leases.coordination.k8s.io"
+_LEASE_NAMESPACE = "kube-node-lease"
 
 
 class Platform(Check):
@@ -31,9 +35,10 @@ class Platform(Check):
         if problem.baseline is None:
             return []
         stopped: list[str] = []
+        renewed_before = _renewals(problem)
 
         def runs() -> bool:
-            stopped[:] = self._stopped(problem)
+            stopped[:] = [*self._stopped(problem), *self._silent_nodes(problem, renewed_before)]
             return not stopped
 
         try:
@@ -56,6 +61,31 @@ class Platform(Check):
                 elif _ready(now[name]) < min(_ready(obj), 1) or _desired_nodes(now[name]) < _desired_nodes(obj):
                     found.append(f"{obj['kind']} {name} of the platform does not run as before")
         return found
+
+    def _silent_nodes(self, problem: Problem, renewed_before: dict[str, str]) -> list[str]:
+        """Nodes that were ready both before the fault and at hand-over, and whose kubelet reports nothing now."""
+        captures = [capture for capture in (problem.baseline, problem.handed_over) if capture is not None]
+        renewed = _renewals(problem)
+        return [
+            f"the kubelet of node {name} does not report any more"
+            for name in sorted(set.intersection(*(set(_ready_nodes(capture)) for capture in captures)))
+            if name in renewed and renewed[name] == renewed_before.get(name)
+        ]
+
+
+def _ready_nodes(capture: Baseline) -> list[str]:
+    return [obj["metadata"]["name"] for obj in capture.of("nodes") if _is_ready(obj)]
+
+
+def _is_ready(node: Obj) -> bool:
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return any(row["type"] == "Ready" and row["status"] == "True" for row in conditions)
+
+
+def _renewals(problem: Problem) -> dict[str, str]:
+    """The last renewal of each node's lease; a node that is gone has none."""
+    leases = problem.kubernetes.list(_LEASES, _LEASE_NAMESPACE)
+    return {lease["metadata"]["name"]: str(lease["spec"].get("renewTime")) for lease in leases}
 
 
 def _ready(workload: Obj) -> int:
