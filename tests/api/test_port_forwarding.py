@@ -26,9 +26,10 @@ from srearena.cluster.embedded.api.spdy import (
     StreamOpened,
     StreamReset,
 )
-from tests.api.test_remote_commands import socket
+from tests.api.test_remote_commands import socket, transport
 from tests.clusters import RunningApi
 
+__all__ = ("transport",)
 FORWARD = "/api/v1/namespaces/default/pods/talker/portforward"
 TUNNEL = "SPDY/3.1+portforward.k8s.io"
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -140,6 +141,7 @@ def test_the_older_dialect_has_two_channels_a_port(pods: RunningApi) -> None:
 
 
 @pytest.mark.kubectl
+@pytest.mark.usefixtures("transport")
 def test_kubectl_port_forward(pods: RunningApi) -> None:
     command = ["kubectl", f"--kubeconfig={pods.kubeconfig}", "port-forward", "pod/talker", ":80"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

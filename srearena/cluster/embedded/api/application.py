@@ -32,6 +32,7 @@ from srearena.cluster.embedded.api import (
     remote_commands,
     reviews,
     sockets,
+    spdy_sockets,
     watching,
     writing,
 )
@@ -90,7 +91,7 @@ VIEWS: Final[Mapping[str, Handler]] = {
     "update": writing.update,
     "patch": patching.patch,
 }
-SOCKETS: Final[Mapping[str, Callable[[Backend, sockets.WebSocket], Awaitable[None]]]] = {
+SOCKETS: Final[Mapping[str, Callable[[Backend, sockets.Socket], Awaitable[None]]]] = {
     "pods/exec": remote_commands.exec_,
     "pods/attach": remote_commands.attach,
     "pods/portforward": port_forwards.forward,
@@ -126,7 +127,7 @@ class Application:
             # A stop of the server cancels what still streams, which uvicorn would log as an error of ours.
             with suppress(asyncio.CancelledError):
                 # Until the upgrade is accepted, refusals are ordinary responses.
-                await self._guarded(scope, receive, sockets.refusing(send), self._socket)
+                await self._guarded(scope, receive, sockets.refusing(send), self._web_socket)
         else:
             await self._guarded(scope, receive, send, self._answer)
 
@@ -183,17 +184,20 @@ class Application:
             self._dated = (second, formatdate(second, usegmt=True))
         return self._dated[1]
 
-    async def _socket(self, request: Request) -> None:
+    async def _web_socket(self, request: Request) -> None:
         self._before_request()
         request.user = self._user(request)
         self._authorize(request.user, request.info)
+        await self._stream(request, sockets.WebSocket(request))
+
+    async def _stream(self, request: Request, socket: sockets.Socket) -> None:
         info = request.info
         handler = SOCKETS.get(f"{info.group_resource}/{info.subresource}") if info.is_resource else None
         if handler is None:
             raise NoSuchPath
         if info.subresource in connecting.SUBRESOURCES:
             await connecting.admit(self._backend, request)
-        await handler(self._backend, sockets.WebSocket(request))
+        await handler(self._backend, socket)
 
     async def _answer(self, request: Request) -> None:
         self._before_request()
@@ -202,6 +206,15 @@ class Application:
         if aggregation.passes_on(self._backend, request):
             self._check_available(request.info.group, request.info.version)
             await aggregation.pass_on(self._backend, request)
+        elif spdy_sockets.asks_for_spdy(request):
+            socket = spdy_sockets.SpdySocket(request)
+            try:
+                await self._stream(request, socket)
+            except asyncio.CancelledError:
+                if not request.started:
+                    raise
+            finally:
+                socket.hang_up()
         elif request.info.is_resource:
             row, handler = self._route(request)
             if request.info.subresource in connecting.SUBRESOURCES:

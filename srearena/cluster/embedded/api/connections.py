@@ -25,6 +25,8 @@ KEEP_ALIVE_SECONDS = 180
 HEADER_LIMIT = 64 * 1024
 """Bytes of request line and headers together."""
 _LINGER_SECONDS = 0.5
+_READ_AHEAD = 256 * 1024
+"""Bytes of a raw connection that may wait to be read."""
 EXTENSION = "srearena.connection"
 _SUBPROTOCOLS = "Sec-WebSocket-Protocol"
 
@@ -36,11 +38,17 @@ _log.addFilter(lambda record: record.exc_info is not None)
 class Connection:
     """One client's connection, as requests on it see it (`scope["extensions"]["srearena.connection"]`)."""
 
-    __slots__ = ("_in_use", "_lost_callbacks", "_transport", "common_name", "lost", "organizations")
+    __slots__ = ("_in_use", "_lost_callbacks", "_take_over", "_transport", "common_name", "lost", "organizations")
 
-    def __init__(self, transport: asyncio.Transport, in_use: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        in_use: Callable[[], bool] = lambda: True,
+        take_over: Callable[[], RawConnection] | None = None,
+    ) -> None:
         self._transport = transport
         self._in_use = in_use
+        self._take_over = take_over
         self._lost_callbacks: list[Callable[[], object]] = []
         self.lost = False
         self.common_name = ""
@@ -64,6 +72,16 @@ class Connection:
 
         return forget
 
+    @property
+    def can_be_taken_over(self) -> bool:
+        return self._take_over is not None
+
+    def take_over(self) -> RawConnection:
+        """Leave HTTP in the middle of a request: what is read and written from now on is the caller's business."""
+        assert self._take_over is not None
+        self._in_use = lambda: True
+        return self._take_over()
+
     def lose(self) -> None:
         self.lost = True
         callbacks, self._lost_callbacks = self._lost_callbacks, []
@@ -78,6 +96,69 @@ class Connection:
         """Drop the connection if a request is in progress; the client may be about to reuse an idle one."""
         if self._in_use():
             self.abort()
+
+
+class RawConnection(asyncio.Protocol):
+    """A connection that has left HTTP for another protocol: bytes as they come, with back-pressure both ways."""
+
+    def __init__(self, transport: asyncio.Transport, connection: Connection, connections: set[Any]) -> None:
+        self.transport = transport
+        self._connection = connection
+        self._connections = connections
+        self._received = bytearray()
+        self._arrived = asyncio.Event()
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._stalled: asyncio.TimerHandle | None = None
+        self._ended = False
+        connections.add(self)
+
+    async def read(self) -> bytes:
+        """What has come since the last call; empty once the client has ended the connection."""
+        while not self._received and not self._ended:
+            self._arrived.clear()
+            await self._arrived.wait()
+        data = bytes(self._received)
+        self._received.clear()
+        if not self._connection.lost:
+            self.transport.resume_reading()
+        return data
+
+    async def write(self, data: bytes) -> None:
+        await self._writable.wait()
+        if not self._connection.lost:
+            self.transport.write(data)
+
+    def close(self) -> None:
+        """Close when all that was written is sent."""
+        self.transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        if len(self._received) > _READ_AHEAD:
+            self.transport.pause_reading()
+        self._arrived.set()
+
+    def eof_received(self) -> None:
+        self._ended = True
+        self._arrived.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.eof_received()
+        self._writable.set()
+        if self._stalled is not None:
+            self._stalled.cancel()
+        self._connections.discard(self)
+        self._connection.lose()
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+        self._stalled = asyncio.get_running_loop().call_later(STALL_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+        if self._stalled is not None:
+            self._stalled.cancel()
 
 
 class HttpConnection(HttpToolsProtocol):
@@ -96,7 +177,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._connection = Connection(transport, self._has_request)
+        self._connection = Connection(transport, self._has_request, self._take_over)
         self._deadline = self.loop.call_later(REQUEST_SECONDS, transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -146,6 +227,18 @@ class HttpConnection(HttpToolsProtocol):
 
     def _has_request(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
+
+    def _take_over(self) -> RawConnection:
+        self._cancel(self._deadline)
+        self._cancel(self._stalled)
+        self._unset_keepalive_if_required()
+        # uvicorn would answer a request that its application has not.
+        self.cycle.response_started = self.cycle.response_complete = True
+        self.connections.discard(self)
+        assert self._connection is not None
+        raw = RawConnection(self.transport, self._connection, self.connections)
+        self.transport.set_protocol(raw)
+        return raw
 
     def _refuse_headers(self) -> None:
         text = b"431 Request Header Fields Too Large"

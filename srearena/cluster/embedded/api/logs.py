@@ -19,7 +19,7 @@ from srearena.cluster.embedded.api.pod_containers import (
     stored_pod,
 )
 from srearena.cluster.embedded.api.requests import Request
-from srearena.cluster.embedded.api.sockets import BINARY, WebSocket
+from srearena.cluster.embedded.api.sockets import BINARY, Socket
 from srearena.cluster.embedded.api.waiting import IN_WORLD
 from srearena.cluster.embedded.durations import TimeError, format_time, parse_time
 from srearena.cluster.embedded.machine.containers.log import LogLine
@@ -67,7 +67,7 @@ async def get(backend: Backend, request: Request, row: Resource) -> None:
     await request.finish()
 
 
-async def stream(backend: Backend, socket: WebSocket) -> None:
+async def stream(backend: Backend, socket: Socket) -> None:
     """The same over a WebSocket, in messages of any size."""
     opened = _opened(backend, socket.request)
     if not socket.choose((BINARY,)):

@@ -1,7 +1,7 @@
-"""port-forward: connections from a client's WebSocket to what listens in a pod.
+"""port-forward: connections from a client to what listens in a pod.
 
-Two dialects. kubectl tunnels SPDY through the socket: each forwarded connection is a pair of streams, one for data
-and one for an error. Older clients name their ports up front and get a pair of channels for each. Either way a
+Two dialects. kubectl speaks SPDY, since 1.31 through a WebSocket: each forwarded connection is a pair of streams, one
+for data and one for an error. Older clients name their ports up front and get a pair of channels for each. Either way a
 connection enters the pod on its loopback interface, where no network policy is in the way.
 """
 
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from srearena.cluster.embedded.api.pod_containers import reachable_agent, stored_pod
-from srearena.cluster.embedded.api.remote_commands import needs_upgrade
+from srearena.cluster.embedded.api.remote_commands import UPGRADE_REQUIRED
 from srearena.cluster.embedded.api.requests import Disconnected, Request
-from srearena.cluster.embedded.api.sockets import PROTOCOL_ERROR, V4, WebSocket
+from srearena.cluster.embedded.api.sockets import PROTOCOL_ERROR, TUNNEL, V4, Socket
 from srearena.cluster.embedded.api.spdy import (
     DataReceived,
     GoneAway,
@@ -34,7 +34,6 @@ from srearena.cluster.embedded.registry.resources import Resource
 if TYPE_CHECKING:
     from srearena.cluster.embedded.api.backend import Backend
 
-TUNNEL: Final = "SPDY/3.1+portforward.k8s.io"
 _LOOPBACK: Final = "127.0.0.1"
 _MOST_CONNECTIONS: Final = 256
 _QUEUE: Final = 32
@@ -64,14 +63,14 @@ def connect(backend: Backend, namespace: str, name: str, port: int) -> Connectio
     return listener.connect((_LOOPBACK, sockets.ephemeral_port()), (_LOOPBACK, port))
 
 
-async def forward(backend: Backend, socket: WebSocket) -> None:
+async def forward(backend: Backend, socket: Socket) -> None:
     request = socket.request
     pod = stored_pod(backend, request.info.namespace, request.info.name)
     if not dig(pod, "spec", "nodeName"):
         raise BadRequest(f"pod {name_of(pod)} does not have a host assigned")
-    ports = [] if TUNNEL in (request.scope.get("subprotocols") or ()) else _ports(request)
     if not socket.choose((TUNNEL, V4)):
         raise BadRequest("unable to negotiate a subprotocol: none of those offered is supported")
+    ports = [] if socket.protocol == TUNNEL else _ports(request)
     _check_running(backend, pod, request)
     await socket.accept()
     relay = _Relay(backend, request.info.namespace, request.info.name)
@@ -90,7 +89,7 @@ async def forward(backend: Backend, socket: WebSocket) -> None:
 
 async def upgrade_required(backend: Backend, request: Request, row: Resource) -> None:
     stored_pod(backend, request.info.namespace, request.info.name)
-    raise needs_upgrade(request)
+    raise BadRequest(UPGRADE_REQUIRED)
 
 
 def _check_running(backend: Backend, pod: Obj, request: Request) -> None:
@@ -196,9 +195,9 @@ class _Pair:
 
 
 class _Tunnel:
-    """kubectl's dialect: SPDY inside binary messages."""
+    """kubectl's dialect."""
 
-    def __init__(self, socket: WebSocket, relay: _Relay) -> None:
+    def __init__(self, socket: Socket, relay: _Relay) -> None:
         self._socket = socket
         self._relay = relay
         self._spdy = SpdyConnection()
@@ -279,7 +278,7 @@ class _Tunnel:
 class _Channels:
     """The older dialect: channels 2n and 2n+1 are data and error of the n-th port."""
 
-    def __init__(self, socket: WebSocket, relay: _Relay, ports: list[int]) -> None:
+    def __init__(self, socket: Socket, relay: _Relay, ports: list[int]) -> None:
         self._socket = socket
         self._relay = relay
         self._ports = ports

@@ -1,4 +1,4 @@
-"""exec and attach: a terminal or three pipes between a WebSocket and a process in a container.
+"""exec and attach: a terminal or three pipes between a client's connection and a process in a container.
 
 Errors that the API itself finds are answered before the upgrade, as plain HTTP. What the node finds comes afterwards,
 as a Status on the error channel, because a real server has upgraded the connection by the time it asks the kubelet.
@@ -16,7 +16,16 @@ import orjson
 
 from srearena.cluster.embedded.api.pod_containers import chosen_container, reachable_agent, stored_pod
 from srearena.cluster.embedded.api.requests import Disconnected, Request
-from srearena.cluster.embedded.api.sockets import CHANNEL_PROTOCOLS, STATUS_PROTOCOLS, WebSocket
+from srearena.cluster.embedded.api.sockets import (
+    CHANNEL_PROTOCOLS,
+    ERROR,
+    RESIZE,
+    STATUS_PROTOCOLS,
+    STDERR,
+    STDIN,
+    STDOUT,
+    Socket,
+)
 from srearena.cluster.embedded.clock import Signal
 from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.machine.containers.container import Container, RuntimeFailure
@@ -29,7 +38,7 @@ from srearena.cluster.embedded.registry.resources import Resource
 if TYPE_CHECKING:
     from srearena.cluster.embedded.api.backend import Backend
 
-STDIN, STDOUT, STDERR, ERROR, RESIZE = range(5)
+UPGRADE_REQUIRED: Final = "Upgrade request required"
 _REFUSAL_SECONDS: Final = 0.05
 _SUCCESS: Final[Obj] = {"metadata": {}, "status": "Success"}
 
@@ -77,17 +86,17 @@ def stream_options(request: Request) -> StreamOptions:
     return options
 
 
-async def exec_(backend: Backend, socket: WebSocket) -> None:
+async def exec_(backend: Backend, socket: Socket) -> None:
     await _serve(backend, socket, "exec", _exec_session)
 
 
-async def attach(backend: Backend, socket: WebSocket) -> None:
+async def attach(backend: Backend, socket: Socket) -> None:
     await _serve(backend, socket, "attach", _attach_session)
 
 
 async def _serve(
     backend: Backend,
-    socket: WebSocket,
+    socket: Socket,
     action: str,
     open_session: Callable[[Backend, Container, StreamOptions], Session],
 ) -> None:
@@ -129,15 +138,9 @@ def _checked(backend: Backend, request: Request) -> tuple[Obj, str, StreamOption
 
 
 async def upgrade_required(backend: Backend, request: Request, row: Resource) -> None:
-    """exec or attach without a WebSocket: what is wrong with the request comes first, then that it needs one."""
+    """exec or attach without an upgrade: what is wrong with the request comes first, then that it needs one."""
     _checked(backend, request)
-    raise needs_upgrade(request)
-
-
-def needs_upgrade(request: Request) -> BadRequest:
-    if request.header("upgrade").lower().startswith("spdy"):
-        return BadRequest("unable to upgrade: SPDY is not spoken here, use the WebSocket protocol of kubectl 1.31+")
-    return BadRequest("Upgrade request required")
+    raise BadRequest(UPGRADE_REQUIRED)
 
 
 def _kubelet_query(options: StreamOptions) -> str:
@@ -241,7 +244,7 @@ def _exit_status(code: int, command: tuple[str, ...]) -> Obj:
     }
 
 
-async def _converse(socket: WebSocket, session: Session) -> None:
+async def _converse(socket: Socket, session: Session) -> None:
     """Carry bytes both ways until the command ends or the client does."""
     wake = asyncio.Event()
     clock = session.ended.clock
@@ -283,7 +286,7 @@ async def _converse(socket: WebSocket, session: Session) -> None:
         session.release()
 
 
-async def _show(socket: WebSocket, session: Session) -> bool:
+async def _show(socket: Socket, session: Session) -> bool:
     """Send what the command has written; whether there was anything."""
     shown = False
     for channel, pipe in session.outputs:
@@ -294,7 +297,7 @@ async def _show(socket: WebSocket, session: Session) -> bool:
     return shown
 
 
-async def _listen(socket: WebSocket, session: Session, wake: asyncio.Event) -> None:
+async def _listen(socket: Socket, session: Session, wake: asyncio.Event) -> None:
     """Take what the client sends, until it is gone."""
     try:
         while (message := await socket.receive()) is not None:
@@ -347,7 +350,7 @@ def _resize(session: Session, data: bytes) -> None:
         session.terminal.resize(columns, rows)
 
 
-async def _end(socket: WebSocket, status: Obj) -> None:
+async def _end(socket: Socket, status: Obj) -> None:
     if socket.protocol.replace("base64.", "") in STATUS_PROTOCOLS:
         await socket.send(ERROR, orjson.dumps(status))
     elif status.get("status") != "Success":

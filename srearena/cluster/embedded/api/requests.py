@@ -193,7 +193,7 @@ class Request:
         await self.send({"type": "http.response.body", "body": b""})
 
     def upgraded(self) -> None:
-        """The connection is a WebSocket now: there is no ordinary answer any more."""
+        """The connection has left HTTP: there is no ordinary answer any more."""
         self._started = True
 
     async def _start(self, status: int, content_type: str, headers: Headers) -> None:

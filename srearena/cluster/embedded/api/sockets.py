@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import Final
+from typing import Final, Protocol
 
 from srearena.cluster.embedded.api.requests import Disconnected, Message, Request, Send
 
@@ -15,10 +15,40 @@ STATUS_PROTOCOLS: Final = frozenset({V5, V4})
 BINARY: Final = "binary.k8s.io"
 """A stream without channels."""
 _BASE64: Final = "base64.channel.k8s.io"
-_CLOSE: Final = 255
+STDIN, STDOUT, STDERR, ERROR, RESIZE = range(5)
+"""Channels of exec and attach."""
+TUNNEL: Final = "SPDY/3.1+portforward.k8s.io"
+"""SPDY inside the binary messages of a WebSocket."""
+CLOSE: Final = 255
 """In v5, a message on this channel closes the one named by its first byte."""
 NORMAL_CLOSURE: Final = 1000
 PROTOCOL_ERROR: Final = 1002
+
+
+class Socket(Protocol):
+    """A connection of channels, whatever protocol carries them."""
+
+    request: Request
+    protocol: str
+
+    def choose(self, supported: tuple[str, ...]) -> bool:
+        """Agree on the first of the client's subprotocols that is supported; whether there is one."""
+
+    async def accept(self) -> None: ...
+
+    async def send(self, channel: int, data: bytes) -> None: ...
+
+    async def send_raw(self, data: bytes) -> None: ...
+
+    async def receive(self) -> tuple[int, bytes] | None:
+        """The next message and its channel; None when the client is gone."""
+
+    async def receive_raw(self) -> bytes | None: ...
+
+    def closes(self, channel: int) -> bool:
+        """Whether messages on this channel close the channel named by their first byte."""
+
+    async def close(self, code: int = NORMAL_CLOSURE, reason: str = "") -> None: ...
 
 
 class WebSocket:
@@ -83,7 +113,7 @@ class WebSocket:
             return None
 
     def closes(self, channel: int) -> bool:
-        return channel == _CLOSE and self.protocol == V5
+        return channel == CLOSE and self.protocol == V5
 
     async def close(self, code: int = NORMAL_CLOSURE, reason: str = "") -> None:
         await self._transmit({"type": "websocket.close", "code": code, "reason": reason[:120]})

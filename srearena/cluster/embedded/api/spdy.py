@@ -1,4 +1,4 @@
-"""SPDY/3.1 frames, as far as port-forwarding speaks it through a WebSocket.
+"""SPDY/3.1 frames, as far as exec, attach and port-forward speak it, on a connection or through a WebSocket.
 
 Pure: bytes in, events out, bytes out. Header blocks of one direction share one zlib stream, primed with the
 dictionary of the protocol, so frames must be read and written in order. Flow control is not enforced, as the
@@ -169,6 +169,10 @@ class SpdyConnection:
     @staticmethod
     def ping(number: int) -> bytes:
         return _control(PING, 0, struct.pack(">I", number))
+
+    def go_away(self) -> bytes:
+        """GOAWAY without an error."""
+        return _control(GOAWAY, 0, struct.pack(">II", 0, 0))
 
     def _block(self, headers: dict[str, str]) -> bytes:
         parts = [struct.pack(">I", len(headers))]

@@ -1,4 +1,4 @@
-"""The platform still runs: kubelets report, and the workloads of kube-system that were ready before the fault are ready.
+"""The platform still runs: kubelets report, and the workloads of kube-system that were ready before are ready.
 
 Why it cannot be gamed: it asks what the controllers report, not what the specs say, so a component that was stopped by
 a wrong argument, a missing setting or a selector that matches no node is found like one that was scaled to zero. A
