@@ -1,8 +1,8 @@
 """The shell agent: gives prepared answers, and repairs by running a shell script with its own kubeconfig.
 
-The script runs once, when the mitigation stage opens, as an engineer would run it: `bash` with `KUBECONFIG` set, no
-other variables than the path, and an empty home folder. Reference remedies, cheats and honest variants are played this
-way through the same trials as any agent (`--agent-option commands=...`, or `--script FILE`).
+The script runs once, when the mitigation stage opens, as an engineer would run it: `bash` with `KUBECONFIG` set and an
+empty home folder. Reference remedies, cheats and honest variants are played this way through the same trials as any
+agent (`--agent-option commands=...`, or `--script FILE`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.stages import STAGES
+from srearena.go_programs import NO_COLLECTION
 
 _HEALTHY: Mapping[str, Any] = {
     "detection": "No",
@@ -67,10 +68,10 @@ class ShellAgent:
     async def _run(self, commands: str) -> None:
         # A killed kubectl may still write to its cache.
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
-            variables = {"KUBECONFIG": str(self._kubeconfig), "HOME": home, "PATH": os.environ.get("PATH", "")}
+            own = {"KUBECONFIG": str(self._kubeconfig), "HOME": home, "PATH": os.environ.get("PATH", "")}
             process = await asyncio.create_subprocess_exec(
                 *("bash", "-euo", "pipefail", "-c", commands),
-                env=variables,
+                env={**own, **NO_COLLECTION},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,

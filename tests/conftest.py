@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from srearena.go_programs import NO_COLLECTION
 from tests import selection, surroundings
 from tests.own_errors import ErrorLog, complaints
 
@@ -38,9 +39,8 @@ def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     place = tmp_path_factory.mktemp("homes")
     with pytest.MonkeyPatch.context() as patch:
         _move_home(patch, place)
-        # Programs in Go, thousands of kubectl above all, end before a garbage collection pays: an eighth of their time.
-        patch.setenv("GOGC", "off")
-        patch.setenv("GOMEMLIMIT", "512MiB")
+        for name, value in NO_COLLECTION.items():  # for thousands of kubectl
+            patch.setenv(name, value)
         yield place
 
 

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from srearena import bubblewrap
 from srearena.cli import cli
+from srearena.conductor.agent_process import isolation
 from srearena.conductor.agent_process.client import AgentProcess
 from srearena.conductor.agent_process.isolation import agent_variables
 from srearena.conductor.episode.limits import Limits
@@ -136,6 +137,17 @@ def test_agents_get_keys_of_models_and_nothing_else() -> None:
     kept = {"PATH": "/bin", "OPENAI_API_KEY": "k", "SREARENA_MODEL": "m", "https_proxy": "p", "LC_ALL": "C"}
     left = {"SREARENA_RESULTS": "r", "PYTHONPATH": "x", "KUBECONFIG": "k", "PYTEST_CURRENT_TEST": "t", "WANDB_KEY": "w"}
     assert agent_variables({**kept, **left}) == kept
+
+
+def test_compiled_modules_of_what_the_sandbox_shows_are_there_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = Path(isolation.__file__).parents[2]
+    for folder in (package, package.parent / "private"):
+        (tmp_path / folder.relative_to("/")).mkdir(parents=True)
+    monkeypatch.setattr("sys.pycache_prefix", str(tmp_path))
+    shown = [word for word in isolation._mounts("nothing", []) if word.startswith(str(tmp_path))]
+    assert shown == [str(tmp_path / package.relative_to("/"))] * 2
 
 
 def test_nothing_in_parallel_is_refused() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from srearena.cluster import Cluster
+from srearena.go_programs import NO_COLLECTION
 
 KUBECTL = shutil.which("kubectl")
 _TIMEOUT = 60.0
@@ -59,6 +60,7 @@ class Operator:
             "HOME": str(self.home),
             "PATH": os.environ["PATH"],
             "KUBECONFIG": str(self.cluster.kubeconfig),
+            **NO_COLLECTION,
             **self.extra,
         }
 

@@ -19,6 +19,7 @@ from urllib.error import URLError
 
 import yaml
 
+from srearena.go_programs import NO_COLLECTION
 from srearena.service.kubernetes import Kubernetes
 from tests.parity.normal import normal_events, normal_text
 from tests.parity.passing import LONGEST, TYPING, Passing
@@ -170,6 +171,7 @@ class Terminal:
             "HOME": str(self.home),
             "PATH": os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin"),
             "KUBE_EDITOR": EDITOR,
+            **NO_COLLECTION,
         }
 
 

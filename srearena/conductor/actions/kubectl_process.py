@@ -16,6 +16,7 @@ from time import monotonic
 
 from srearena.conductor.actions.time_limit import TimeLimit
 from srearena.conductor.errors import BadAction
+from srearena.go_programs import NO_COLLECTION
 
 TIMEOUT = 60.0
 """Seconds; chosen: long enough for `kubectl wait` and `rollout status` with their usual timeouts."""
@@ -45,6 +46,7 @@ class KubectlProcess:
             "KUBECONFIG": str(self._kubeconfig),
             "PATH": os.pathsep.join((str(Path(program).parent), "/usr/bin", "/bin")),
             "KUBECTL_KUBERC": "false",
+            **NO_COLLECTION,
         }
         # From a file, so that nothing has to be written while the output is read.
         with tempfile.TemporaryFile() as standard_input:

@@ -75,7 +75,7 @@ class Launch:
 def launch(agent: str, options: Mapping[str, Any], variables: Mapping[str, str], isolation: str = AUTO) -> Launch:
     """Start the process of an agent; ArenaError where the requested isolation does not work on this machine."""
     chosen = _choose(isolation)
-    own = agent_variables(variables)
+    own = agent_variables(variables) | _compiled_modules()
     if chosen == BUBBLEWRAP:
         return Launch(_in_bubblewrap(agent, options, own), chosen)
     home = Path(tempfile.mkdtemp(prefix="agent-"))
@@ -85,6 +85,11 @@ def launch(agent: str, options: Mapping[str, Any], variables: Mapping[str, str],
         os.chown(home, _UNPRIVILEGED, _UNPRIVILEGED)
         account = {"user": _UNPRIVILEGED, "group": _UNPRIVILEGED, "extra_groups": []}
     return Launch(_start(python_module(_PROGRAM), own, **account), chosen, [home])
+
+
+def _compiled_modules() -> dict[str, str]:
+    """Let the agent use modules that are compiled already; without them, its start takes three times as long."""
+    return {"PYTHONPYCACHEPREFIX": sys.pycache_prefix} if sys.pycache_prefix else {}
 
 
 def search_paths(agent: str) -> list[str]:
@@ -166,7 +171,7 @@ def _mounts(agent: str, texts: Iterable[str]) -> Iterator[str]:
     if resolver.exists():
         yield from ("--ro-bind", str(resolver.resolve()), str(resolver))
     exposed = bubblewrap.outermost([*bubblewrap.interpreter_paths(), *_packages(agent), *_programs()])
-    yield from bubblewrap.read_only(exposed)
+    yield from bubblewrap.read_only([*exposed, *_compiled(exposed)])
     for path in _results_inside(exposed):
         yield from ("--tmpfs", str(path))
     named = [path for path in map(_file, texts) if path is not None]
@@ -191,6 +196,15 @@ def _packages(agent: str) -> Iterator[Path]:
     for package in sorted({__name__.partition(".")[0], *registered}):
         installed = importlib.util.find_spec(package)
         yield from map(Path, (installed.submodule_search_locations or ()) if installed is not None else ())
+
+
+def _compiled(folders: Iterable[Path]) -> Iterator[Path]:
+    """Where Python keeps the compiled modules of these folders, if it keeps them apart from the sources."""
+    if sys.pycache_prefix:
+        for folder in folders:
+            place = Path(sys.pycache_prefix) / folder.relative_to(folder.anchor)
+            if place.is_dir():
+                yield place
 
 
 def _importable(folder: Path) -> Iterator[Path]:

@@ -35,6 +35,7 @@ from srearena.conductor.stages import STAGES
 from srearena.conductor.validity.scene import Scene
 from srearena.conductor.validity.scripts import Play
 from srearena.config import Config
+from srearena.go_programs import NO_COLLECTION
 
 _SCRIPT_SECONDS = 120.0
 """Real seconds; the longest reference remedy takes about a quarter of it."""
@@ -272,7 +273,7 @@ class ScriptAgent:
 def _started(script: str, kubeconfig: Path | None, home: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         ["bash", "-euo", "pipefail", "-c", script],
-        env={"KUBECONFIG": str(kubeconfig), "HOME": str(home), "PATH": os.environ["PATH"]},
+        env={"KUBECONFIG": str(kubeconfig), "HOME": str(home), "PATH": os.environ["PATH"], **NO_COLLECTION},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
