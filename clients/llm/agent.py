@@ -31,6 +31,8 @@ class Model(Protocol):
 
     async def complete(self, request: ModelRequest, stats: CallStats, on_text: OnText = ...) -> Reply: ...
 
+    async def preflight(self) -> None: ...
+
     async def aclose(self) -> None: ...
 
 
@@ -81,6 +83,11 @@ class LlmAgent:
     def priceless(self) -> bool:
         """Whether the model has no price: its cost is then only known if the endpoint reports it."""
         return self._price is None
+
+    async def preflight(self) -> None:
+        """Raise a `ModelError` where the model cannot be reached, before an incident is staged."""
+        if self.settings.preflight:
+            await self._model.preflight()
 
     async def aclose(self) -> None:
         await self._model.aclose()

@@ -38,6 +38,8 @@ class Settings:
     mistakes: int = 4
     """How many replies in a row may have no usable call."""
     stream: bool = True
+    preflight: bool = True
+    """Whether a run first checks that the endpoint answers and takes the key."""
     transcript: bool = False
     price: Price | None = None
     policy: RetryPolicy = field(default_factory=RetryPolicy)

@@ -20,8 +20,9 @@ from srearena.conductor.agents import agent_names, make_agent
 from srearena.conductor.episode.limits import Limits
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError
+from srearena.conductor.preconditions import check_agent, check_cluster, check_folder
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.conductor.results.store import run_seed, totals
+from srearena.conductor.results.store import read_trials, run_seed, totals
 from srearena.conductor.stages import in_order
 from srearena.conductor.trials.problem_suites import problem_suite
 from srearena.conductor.trials.suite import ERRORS, Progress, Suite
@@ -163,6 +164,11 @@ def command(
     if isolation != AUTO:
         identity.append(isolation)
     run = _run_folder(name, fresh, agent, identity)
+    check_folder(run)
+    if _is_unfinished(run, chosen, trials):
+        check_agent(agent, agent_options, isolation)
+        check_cluster(config)
+    run.mkdir(parents=True, exist_ok=True)
     seed = run_seed(run) if seed is None else seed
     spec = EpisodeSpec(stages=selected_stages, limits=limits, noise=noise, fixed=fixed, config=config)
     plan = [
@@ -196,6 +202,15 @@ def command(
         _report(run, results, figures, not_started)
     if _errors(results):
         raise click.exceptions.Exit(1)
+
+
+def _is_unfinished(run: Path, problems: list[str], trials: int) -> bool:
+    """Whether a trial of the run has no grade yet."""
+    registry = ProblemRegistry()
+    graded = {(one["problem"], one["trial"]) for one in read_trials(run) if one["outcome"] not in ERRORS}
+    return any(
+        (registry.resolve(text).id, number) not in graded for text in problems for number in range(max(1, trials))
+    )
 
 
 def _with_stages(ids: list[str], spec: EpisodeSpec) -> list[tuple[str, EpisodeSpec]]:
@@ -291,5 +306,4 @@ def _run_folder(name: str | None, fresh: bool, agent: str, identity: object) -> 
     number = 2
     while fresh and folder.exists():
         folder, number = results_directory() / f"{base}-{number}", number + 1
-    folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -19,11 +19,13 @@ from srearena.conductor.episode.addresses import addresses
 from srearena.conductor.episode.limits import Limits
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError
+from srearena.conductor.preconditions import check_cluster, check_folder, check_port
 from srearena.conductor.results.store import drawn_seed
 from srearena.conductor.serving.http_api import EpisodeApp
 from srearena.conductor.serving.json_app import serve
 from srearena.conductor.serving.mcp_server import ToolServer
 from srearena.option_types import PORT, POSITIVE, SEED
+from srearena.paths import results_directory
 
 
 @click.command()
@@ -69,6 +71,9 @@ def command(
     )
     conductor = Conductor(spec, say=lambda text: None if as_json else click.echo(f"... {text}"))
     conductor.agent_name = agent
+    check_port(port)
+    check_folder(results_directory())
+    check_cluster(spec.backend)
     signals = _Signals()
     try:
         description, instructions, actions = conductor.init_problem(problem)

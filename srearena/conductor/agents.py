@@ -9,7 +9,8 @@ An agent is any class with `async def get_action(self, state: str) -> str`. Opti
 `keep_record(note)` receives a function `note(kind, **facts)` that appends to the trial's session file;
 `init_context(description, instructions, actions)` is called once before the first question; `connect(kubeconfig)`
 receives the file with the agent's own identity in the cluster; `usage()` returns a mapping with `tokens_in`,
-`tokens_out` and `cost` so far; `async def aclose()` is called at the end.
+`tokens_out` and `cost` so far; `async def aclose()` is called at the end. `async def preflight()` is called once before
+a run stages anything, and raises where the agent could not work: its endpoint does not answer, a program is missing.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,8 @@ from srearena.paths import results_directory
 from srearena.tracking.otlp import export_result
 from srearena.utils.status import Outcome
 
+Watch = Callable[[dict[str, Any]], None]
+"""Receives the stage and the usage of a trial, after every action."""
 GRADING = "grading"
 """The progress message after the agent's last action."""
 _STOP_SECONDS = 30.0
@@ -54,6 +56,7 @@ class Conductor:
         results: Path | None = None,
         trial: int = 0,
         say: Say = lambda text: None,
+        watch: Watch = lambda progress: None,
     ) -> None:
         self.problems = ProblemRegistry()
         self.agent: Any = None
@@ -68,6 +71,7 @@ class Conductor:
         self._results = results
         self._trial = trial
         self._say = say
+        self._watch = watch
 
     def register_agent(self, agent: Agent, name: str = "agent") -> None:
         if not callable(getattr(agent, "get_action", None)):
@@ -122,6 +126,7 @@ class Conductor:
         state = episode.question
         begun = False
         while episode.within_limits():
+            self._watch({"stage": episode.stage, **episode.usage.as_document()})
             limit = episode.limits.wall_seconds
             timeout = None if limit is None else max(limit - episode.usage.wall_seconds, 0.01)
             try:

@@ -61,6 +61,10 @@ class ModelClient(ABC):
         """Send a request once; raises a `TransientError` if a retry may help, else another `ModelError`."""
 
     @abstractmethod
+    async def preflight(self) -> None:
+        """Raise a `ModelError` where no request can succeed: no connection, a refused key. Costs no tokens."""
+
+    @abstractmethod
     async def aclose(self) -> None:
         """Close the connections."""
 

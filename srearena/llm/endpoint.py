@@ -21,6 +21,7 @@ from srearena.llm.errors import (
     InvalidResponse,
     ModelError,
     ModelRefused,
+    ModelUnavailable,
     ParameterRejected,
     ToolsUnsupported,
     TransientError,
@@ -30,6 +31,7 @@ from srearena.llm.pacing import retry_after
 from srearena.llm.server_sent_events import parse_events
 from srearena.llm.wires import Wire
 
+_PREFLIGHT_SECONDS = 15.0  # chosen: longer than a cold start behind a gateway takes to answer such a request
 _RETRIED = frozenset({408, 409, 425, 429})
 _OPTIONAL = ("stream_options", "max_tokens", "temperature", "seed", "reasoning_effort", "reasoning", "prompt_cache_key")
 _STRUCTURED_OUTPUT = re.compile("response_format|json_schema|json_object")
@@ -69,6 +71,26 @@ class Endpoint(ModelClient):
         if self._client is not None:
             await self._client.aclose()
             self._client = None
+
+    async def preflight(self) -> None:
+        """Request the list of models. Only an endpoint that does not answer, or refuses the key, is an error.
+
+        Gateways without such a list, and keys that may not read it (403), serve models all the same.
+        """
+        url = self._base_url + self.wire.models_path
+        try:
+            async with asyncio.timeout(_PREFLIGHT_SECONDS):
+                response = await self._connected().get(url)
+        except (httpx.TimeoutException, TimeoutError):
+            raise ModelUnavailable(f"{self._base_url} does not answer within {_PREFLIGHT_SECONDS:g} seconds") from None
+        except httpx.TransportError as problem:
+            detail = str(problem) or type(problem).__name__
+            raise ModelUnavailable(f"{self._base_url} cannot be reached: {detail}", detail=detail) from None
+        except httpx.InvalidURL as problem:
+            raise ModelRefused(f"{self._base_url!r} is no address of a model: {problem}") from problem
+        if response.status_code == 401:
+            detail = excerpt(response.text)
+            raise ModelRefused(f"{self._base_url} refuses the key: HTTP 401 {detail}", status=401, detail=detail)
 
     async def attempt(self, request: ModelRequest, stats: CallStats, on_text: OnText = ignore_text) -> Reply:
         request = replace(request, unsupported=self._unsupported.get(request.model, frozenset()))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any
 
 from srearena.llm.client import CallStats, ModelClient, OnText, RetryPolicy, Sleep, ignore_text
@@ -16,6 +17,7 @@ from srearena.llm.errors import ContextTooLong, ModelError, ModelRefused, ToolsU
 from srearena.llm.messages import ModelRequest, Reply
 from srearena.llm.wires import ChatWire
 
+_NOT_INSTALLED = "this model is reached through LiteLLM: pip install 'srearena[llm]'"
 _TRANSIENT = (
     "RateLimitError APIConnectionError Timeout InternalServerError ServiceUnavailableError BadGatewayError APIError"
 ).split()
@@ -38,6 +40,11 @@ class LiteLlmLibrary(ModelClient):
         self._key = key
         self._base_url = base_url
         self._variables = variables or {}
+
+    async def preflight(self) -> None:
+        """Check that the library is installed, without its import, which takes seconds."""
+        if find_spec("litellm") is None:
+            raise ModelRefused(_NOT_INSTALLED)
 
     async def aclose(self) -> None:
         """Nothing to close: LiteLLM manages its connections itself."""
@@ -84,7 +91,7 @@ def _import_library(variables: Mapping[str, str]) -> Any:
     try:
         import litellm  # type: ignore[import-not-found, unused-ignore]
     except ImportError as problem:
-        raise ModelRefused("this model is reached through LiteLLM: pip install 'srearena[llm]'") from problem
+        raise ModelRefused(_NOT_INSTALLED) from problem
     litellm.suppress_debug_info = True  # it would print advice to standard output, where results are
     return litellm
 

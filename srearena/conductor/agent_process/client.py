@@ -103,6 +103,10 @@ class AgentProcess(Closeable):
             raise AgentFailed(f"the agent's action is a {type(action).__name__}, not a text")
         return action
 
+    async def preflight(self) -> None:
+        """Let the agent check what it needs (an endpoint, a program); AgentFailed where that is missing."""
+        await self._request("preflight")
+
     def usage(self) -> Mapping[str, float]:
         return self._usage
 

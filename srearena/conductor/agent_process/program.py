@@ -37,6 +37,7 @@ class _Program:
     async def run(self) -> None:
         handlers: dict[str, Callable[..., Awaitable[Any]]] = {
             "create": self._create,
+            "preflight": self._preflight,
             "begin": self._begin,
             "get_action": self._get_action,
             "aclose": self._aclose,
@@ -73,6 +74,10 @@ class _Program:
         self._agent = make_agent(agent, options)
         if callable(getattr(self._agent, "keep_record", None)):
             self._agent.keep_record(self._note)
+
+    async def _preflight(self) -> None:
+        if callable(getattr(self._agent, "preflight", None)):
+            await _awaited(self._agent.preflight())
 
     async def _begin(
         self, description: str, instructions: str, actions: dict[str, str], kubeconfig: str | None

@@ -15,7 +15,13 @@ from srearena.conductor.episode.preparation import Say, TimedCluster, embedded_c
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ProblemError
 from srearena.conductor.problems.base import Problem
-from srearena.conductor.shared_cluster import Needs, SharedCluster, open_shared_cluster, telemetry_of_run
+from srearena.conductor.shared_cluster import (
+    Needs,
+    SharedCluster,
+    check_access,
+    open_shared_cluster,
+    telemetry_of_run,
+)
 from srearena.conductor.shared_cluster.telemetry import NAMESPACE as OBSERVE
 from srearena.conductor.shared_cluster.telemetry import stack
 from srearena.config import Config
@@ -75,6 +81,16 @@ def real_cluster(
             shared.close()
             raise
     return shared
+
+
+def check_configured(config: Config) -> None:
+    """ClusterError where the configured real cluster is off limits, unreachable, too old, or rights are missing."""
+    cluster = _configured(config)
+    try:
+        with Kubernetes.of(cluster) as api:
+            check_access(cluster.context, api, trusted=config.yes_this_cluster)
+    finally:
+        cluster.close()
 
 
 @contextmanager

@@ -6,6 +6,7 @@ ended in an error of the agent or the environment was not graded: it is run agai
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -28,6 +29,7 @@ from srearena.utils.status import Outcome
 ERRORS = (Outcome.AGENT_ERROR.value, Outcome.ENVIRONMENT_ERROR.value)
 """Outcomes of trials that were not graded."""
 _STOP_SECONDS = 10.0
+_TICK_SECONDS = 1.0
 _OVERTIME = 60.0
 """Real seconds after the time limit of a trial until its process is killed, whatever keeps it from reacting."""
 _CORES = os.cpu_count() or 1
@@ -44,6 +46,10 @@ class Progress:
     result: dict[str, Any] | None = None
     from_earlier_run: bool = False
     """Whether the result is that of an earlier run of the same suite."""
+    stage: str = ""
+    """The question that the agent works on."""
+    usage: dict[str, Any] = field(default_factory=dict)
+    """What the agent has used so far."""
     began: float | None = None
     seconds: float = 0.0
 
@@ -98,9 +104,16 @@ class Suite:
                         entry.state = "no budget left"
                         watch(entry)
                     break
-                entry, message = changes.get()
+                try:
+                    entry, message = changes.get(timeout=_TICK_SECONDS)
+                except queue.Empty:
+                    self._tick(watch)
+                    continue
                 entry.seconds = monotonic() - (entry.began or 0.0)
-                if "say" in message:
+                if "progress" in message:
+                    entry.stage = str(message["progress"].pop("stage") or "")
+                    entry.usage = message["progress"]
+                elif "say" in message:
                     entry.state = message["say"]
                     if message["say"] == AGENT_WORKS:
                         prepared.add(entry.trial.folder)
@@ -119,6 +132,14 @@ class Suite:
         results = list(read_trials(self.run))
         write_summary(self.run, results)
         return results
+
+    def _tick(self, watch: Callable[[Progress], None]) -> None:
+        """Report that time has passed, where nothing else happens."""
+        running = [entry for entry in self.progress if entry.began is not None and entry.result is None]
+        for entry in running:
+            entry.seconds = monotonic() - (entry.began or 0.0)
+        for entry in running[:1]:
+            watch(entry)
 
 
 def _ending(status: int) -> str:
@@ -155,7 +176,7 @@ class _Worker:
         reader = threading.Thread(target=lambda: stderr.extend(process.stderr or ()), daemon=True)
         reader.start()
         process.stdin.write(json.dumps(trial.as_document()) + "\n")
-        process.stdin.close()
+        process.stdin.flush()  # stays open: its end would stop the trial
         result: dict[str, Any] | None = None
         lost = False
         limit = trial.spec.limits.wall_seconds
@@ -176,6 +197,8 @@ class _Worker:
                 elif message["say"] == GRADING:
                     watchdog.cancel()
                 self._changes.put((self._entry, message))
+            elif isinstance(message.get("progress"), dict):
+                self._changes.put((self._entry, message))
         status = process.wait()
         watchdog.cancel()
         reader.join(_STOP_SECONDS)
@@ -194,9 +217,10 @@ class _Worker:
 
     def finish(self) -> None:
         self._thread.join(_STOP_SECONDS)
-        for stream in (self._process.stdout, self._process.stderr):
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:
-                stream.close()
+                with contextlib.suppress(OSError):
+                    stream.close()
 
     def terminate(self) -> None:
         self._process.terminate()

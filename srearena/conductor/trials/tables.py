@@ -1,21 +1,23 @@
 """Tables for a terminal: aligned columns, and a live table of trials.
 
-Where the output is not a terminal, one line per finished trial is printed instead.
+Where the output is not a terminal, only the lines of trials that have ended are printed.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from typing import IO, Any
 
 import click
 
 from srearena.conductor.trials.suite import Progress
-from srearena.utils.status import outcome_colour
+from srearena.conductor.trials.trial import AGENT_WORKS
+from srearena.utils.status import Outcome, outcome_colour
 
-_MOST_ROWS = 40
+_NAME_WIDTH = 44
+"""Of most ids; longer ones move the rest of their row."""
 _LONGEST_REASON = 100
 """Characters in a row; `srearena results` and the result have all of it."""
 
@@ -39,7 +41,7 @@ def stage_marks(result: dict[str, Any] | None) -> str:
 
 
 class LiveTable:
-    """The progress of trials, redrawn on every change."""
+    """The progress of trials: a line for each that has ended; on a terminal those that run below them, redrawn."""
 
     def __init__(self, output: IO[str], *, live: bool, quiet: bool = False) -> None:
         self._output = output
@@ -50,42 +52,80 @@ class LiveTable:
     def show(self, progress: Sequence[Progress], changed: Progress) -> None:
         if self._quiet:
             return
+        self._erase()
+        if changed.result is not None:
+            click.echo(ended_row(changed), file=self._output)  # without colours where it is not a terminal
         if self._live:
             self._draw(progress)
-        elif changed.result is not None:
-            click.echo(_line(changed), file=self._output)  # without colours where it is not a terminal
+
+    def close(self) -> None:
+        """Remove the rows of what has not ended."""
+        self._erase()
 
     def _draw(self, progress: Sequence[Progress]) -> None:
-        width = shutil.get_terminal_size().columns
-        shown = [entry for entry in progress if entry.began is not None or entry.result is not None][-_MOST_ROWS:]
-        lines = [_line(entry)[:width] for entry in shown]
-        if os.environ.get("NO_COLOR"):
-            lines = [click.unstyle(line) for line in lines]
-        waiting = sum(entry.began is None and entry.result is None for entry in progress)
-        if waiting:
-            lines.append(f"... {waiting} more to come")
-        up = f"\x1b[{self._lines_drawn}A" if self._lines_drawn else ""
-        self._output.write(up + "".join(f"\x1b[2K{line}\n" for line in lines))
+        size = shutil.get_terminal_size()
+        running = [entry for entry in progress if entry.began is not None and entry.result is None]
+        lines = [running_row(entry) for entry in running[: max(1, size.lines - 3)]]
+        lines.append(_totals(progress))
+        self._output.write("".join(f"{line[: size.columns - 1]}\n" for line in lines))
         self._output.flush()
         self._lines_drawn = len(lines)
 
-    def close(self) -> None:
-        self._lines_drawn = 0
+    def _erase(self) -> None:
+        if self._lines_drawn:
+            self._output.write(f"\x1b[{self._lines_drawn}A\x1b[J")
+            self._output.flush()
+            self._lines_drawn = 0
+
+
+def running_row(entry: Progress) -> str:
+    """A trial that has not ended: what it is at, and what it has used so far."""
+    state = entry.stage if entry.stage and entry.state == AGENT_WORKS else entry.state
+    used = entry.usage
+    tokens = used.get("tokens_in", 0) + used.get("tokens_out", 0)
+    return (
+        f"{_name(entry):<{_NAME_WIDTH}} {state:<18.18} {entry.seconds:6.0f} s  {used.get('steps', 0):>3} steps"
+        f"{f'  {tokens:,} tokens' if tokens else ''}"
+    )
+
+
+def ended_row(entry: Progress) -> str:
+    """A trial that has ended: its outcome, what it took, and why it did not pass."""
+    result = entry.result or {}
+    outcome, usage = str(result["outcome"]), result.get("usage") or {}
+    seconds = entry.seconds if not entry.from_earlier_run else float(usage.get("wall_seconds") or 0.0)
+    tokens = usage.get("tokens_in", 0) + usage.get("tokens_out", 0)
+    parts = [
+        f"{_name(entry):<{_NAME_WIDTH}} {click.style(f'{outcome:<18}', fg=outcome_colour(outcome))} {seconds:6.0f} s",
+        f"{usage['steps']:>3} steps" if "steps" in usage else "",
+        f"{tokens:,} tokens" if tokens else "",
+        stage_marks(result),
+        "(kept)" if entry.from_earlier_run else "",
+        _reason(result["reason"]) if outcome != Outcome.PASS and result.get("reason") else "",
+    ]
+    return "  ".join(part for part in parts if part)
+
+
+def _totals(progress: Sequence[Progress]) -> str:
+    """One line over all trials: how many have ended and how, and what all have used."""
+    outcomes = Counter(str(entry.result["outcome"]) for entry in progress if entry.result is not None)
+    used = [(entry.result or {}).get("usage") or entry.usage for entry in progress]
+    tokens = sum(one.get("tokens_in", 0) + one.get("tokens_out", 0) for one in used)
+    cost = sum(one.get("cost", 0.0) for one in used)
+    parts = [
+        f"{outcomes.total()} of {len(progress)} ended",
+        *(f"{count} {outcome}" for outcome, count in outcomes.items()),
+        f"{sum(one.get('steps', 0) for one in used)} steps",
+        f"{tokens:,} tokens" if tokens else "",
+        f"${cost:.2f}" if cost else "",
+    ]
+    return "-- " + ", ".join(part for part in parts if part)
+
+
+def _name(entry: Progress) -> str:
+    return f"{entry.trial.problem}{f' #{entry.trial.number}' if entry.trial.number else ''}"
 
 
 def _reason(text: str) -> str:
     line = " ".join(str(text).split())
     return line if len(line) <= _LONGEST_REASON else f"{line[: _LONGEST_REASON - 3]}..."
-
-
-def _line(entry: Progress) -> str:
-    number = f" #{entry.trial.number}" if entry.trial.number else ""
-    name = f"{entry.trial.problem}{number}"
-    state = entry.state if entry.result is None else entry.result["outcome"]
-    steps = (entry.result or {}).get("usage", {}).get("steps", "")
-    tail = f"{stage_marks(entry.result)}  {steps} steps" if entry.result is not None and steps != "" else ""
-    tail += "  (kept)" if entry.from_earlier_run else ""
-    if entry.result is not None and entry.result["outcome"] != "pass" and entry.result.get("reason"):
-        tail += f"  {_reason(entry.result['reason'])}"
-    coloured = click.style(f"{state:<18}", fg=outcome_colour(state)) if entry.result is not None else f"{state:<18}"
-    return f"{name:<52} {coloured} {entry.seconds:6.1f} s  {tail}".rstrip()

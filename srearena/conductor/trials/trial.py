@@ -12,7 +12,7 @@ from typing import Any
 from srearena.conductor.agent_process.client import AgentProcess
 from srearena.conductor.agent_process.isolation import AUTO, EXTERNAL, NONE
 from srearena.conductor.agents import Agent, make_agent
-from srearena.conductor.conductor import Conductor
+from srearena.conductor.conductor import Conductor, Watch
 from srearena.conductor.episode.preparation import Say
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.results.store import failed_document, folder_of, write_traceback, write_trial
@@ -86,14 +86,17 @@ class Trial:
 
 
 def perform(
-    trial: Trial, say: Say = lambda text: None, create_agent: Callable[[], Agent] | None = None
+    trial: Trial,
+    say: Say = lambda text: None,
+    create_agent: Callable[[], Agent] | None = None,
+    watch: Watch = lambda progress: None,
 ) -> dict[str, Any]:
     """Run the trial and write its result; an exception of the harness is an environment error.
 
     `create_agent` is for an agent that runs in this process, whatever the trial's isolation says.
     """
     spec = replace(trial.spec, in_process=True)
-    conductor = Conductor(spec, results=Path(trial.run), trial=trial.number, say=say)
+    conductor = Conductor(spec, results=Path(trial.run), trial=trial.number, say=say, watch=watch)
     process: AgentProcess | None = None
     try:
         if create_agent is not None:

@@ -1,6 +1,8 @@
 """A process that performs one trial. The trial comes over standard input, so that no command line names the problem.
 
-It prints one JSON object per line: `{"say": ...}` for progress, and `{"result": ...}` at the end.
+It prints one JSON object per line: `{"say": ...}` for its phases, `{"progress": ...}` with the agent's stage and usage,
+and `{"result": ...}` at the end. Standard input stays open as long as the run wants the trial: at its end the trial is
+stopped, so that an agent does not go on spending when the process of the run was killed.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from typing import Any
 
 from srearena.conductor.trials.trial import Trial, perform
@@ -23,13 +26,14 @@ def main() -> None:
     messages = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     trial = Trial.from_document(json.loads(sys.stdin.readline()))
+    _follow_parent()
 
     def send(**message: Any) -> None:
         messages.write(json.dumps(message, default=str) + "\n")
         messages.flush()
 
     try:
-        document = perform(trial, lambda text: send(say=text))
+        document = perform(trial, lambda text: send(say=text), watch=lambda progress: send(progress=progress))
     except KeyboardInterrupt:
         sys.exit(130)
     send(
@@ -37,6 +41,21 @@ def main() -> None:
             key: document.get(key) for key in ("problem", "trial", "outcome", "reason", "scores", "usage", "stages")
         }
     )
+
+
+def _follow_parent() -> None:
+    """Stop this process at the end of standard input; programs that it starts get an empty one."""
+    parent = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+
+    def wait() -> None:
+        while os.read(parent, 1):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ class Wire(Protocol):
     name: str
     path: str
     """Path below the base URL; `{model}` stands for the model's name."""
+    models_path: str
+    """Path of the list of models, which costs nothing to request."""
 
     def headers(self, key: str) -> dict[str, str]: ...
 

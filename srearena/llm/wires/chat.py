@@ -16,6 +16,7 @@ class ChatWire:
 
     name = "chat"
     path = "/chat/completions"
+    models_path = "/models"
 
     def headers(self, key: str) -> dict[str, str]:
         return bearer(key)

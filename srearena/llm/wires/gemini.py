@@ -14,6 +14,7 @@ class GeminiWire:
 
     name = "gemini"
     path = "/v1beta/models/{model}:generateContent"
+    models_path = "/v1beta/models"
 
     def headers(self, key: str) -> dict[str, str]:
         return {"x-goog-api-key": key} if key else {}

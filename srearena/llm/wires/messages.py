@@ -20,6 +20,7 @@ class MessagesWire:
 
     name = "messages"
     path = "/v1/messages"
+    models_path = "/v1/models"
 
     def headers(self, key: str) -> dict[str, str]:
         return {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}

@@ -17,6 +17,7 @@ class ResponsesWire:
 
     name = "responses"
     path = "/responses"
+    models_path = "/models"
 
     def headers(self, key: str) -> dict[str, str]:
         return bearer(key)
