@@ -39,6 +39,8 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "CustomResourceDefinition": ("customresourcedefinitions", "crd", "crds"),
     "ValidatingWebhookConfiguration": ("validatingwebhookconfigurations",),
     "MutatingWebhookConfiguration": ("mutatingwebhookconfigurations",),
+    "ValidatingAdmissionPolicy": ("validatingadmissionpolicies",),
+    "ValidatingAdmissionPolicyBinding": ("validatingadmissionpolicybindings",),
     "IngressClass": ("ingressclasses",),
     "Gateway": ("gateways",),
     "AuthorizationPolicy": ("authorizationpolicies",),
@@ -77,6 +79,8 @@ CLUSTER_SCOPED = frozenset(
         "CustomResourceDefinition",
         "ValidatingWebhookConfiguration",
         "MutatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
         "IngressClass",
     }
 )

@@ -23,8 +23,8 @@ from tests.arena.episodes import ZERO
 from tests.arena.test_validity import everything
 from tests.selection import all_problems, rotating_slice, rotation_seed
 
-PARTS = 48
-"""Days after which every family has had its turn: one or two problems a day, half a minute of one core."""
+PARTS = 96
+"""Days after which every family has had its turn: one problem a day, half a minute of one core."""
 TIMELINE = Timeline(before=60.0, after=60.0, deployment=60.0)
 
 pytestmark = [

@@ -172,6 +172,8 @@ GUARDS = frozenset(
         *_SAFEGUARDS.split(),
         "validatingwebhookconfigurations.admissionregistration.k8s.io",
         "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "validatingadmissionpolicies.admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings.admissionregistration.k8s.io",
         "priorityclasses.scheduling.k8s.io",
         "cronjobs.batch",
         "jobs.batch",

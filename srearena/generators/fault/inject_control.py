@@ -64,6 +64,17 @@ def webhooks_cut_off(bed: Testbed, service: str, policy: str, place: str) -> Fau
     return CompositeFault(edit, ReplacePods(bed, selector_of(bed, service)))
 
 
+@fault("admission_policy_enforced")
+def admission_policy_enforced(bed: Testbed, service: str, policy: str = "pinned-images") -> Fault:
+    """The binding of a validating admission policy denies what it has only audited."""
+
+    def change(obj: Obj) -> None:
+        obj["spec"]["validationActions"] = ["Deny"]
+
+    edit = Edit(bed, "validatingadmissionpolicybindings", policy, change, namespace="")
+    return CompositeFault(edit, ReplacePods(bed, selector_of(bed, service)))
+
+
 @fault("webhook_setting")
 def webhook_setting(bed: Testbed, service: str, webhook: str, place: str, variable: str, value: str) -> Fault:
     """A setting of a mutating webhook changes, and a workload's pods are admitted again."""
