@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from srearena.observer.source import Source
 from srearena.observer.tables import LABELS, Export, Format, Row, write
@@ -14,6 +14,15 @@ COLUMNS = {"timestamp": "TIMESTAMP", "timestamp_ns": "BIGINT", "labels": LABELS,
 EVERYTHING = '{job=~".+"}'
 PAGE = 5000
 """Loki's default for max_entries_limit_per_query."""
+
+
+class Line(NamedTuple):
+    """A log line; its stream's name is equal for lines with the same labels."""
+
+    timestamp_ns: int
+    stream: str
+    text: str
+    labels: dict[str, str]
 
 
 class LogApi(Source):
@@ -33,9 +42,19 @@ class LogApi(Source):
         name: str = "logs",
     ) -> Export:
         """Write the lines that a LogQL log query returns."""
-        return write(self.lines(window, query), COLUMNS, Path(directory), name, format)
+        return write(self.rows(window, query), COLUMNS, Path(directory), name, format)
 
-    def lines(self, window: Window, query: str = EVERYTHING) -> Iterator[Row]:
+    def rows(self, window: Window, query: str = EVERYTHING) -> Iterator[Row]:
+        """Read the lines of a window as rows of a table."""
+        for line in self.lines(window, query):
+            yield {
+                "timestamp": format_timestamp(line.timestamp_ns / 1e9),
+                "timestamp_ns": line.timestamp_ns,
+                "labels": line.labels,
+                "line": line.text,
+            }
+
+    def lines(self, window: Window, query: str = EVERYTHING) -> Iterator[Line]:
         """Read the lines of a window page by page."""
         start, end = round(window.start * 1e6) * 1000, round(window.end * 1e6) * 1000
         seen: set[tuple[str, str]] = set()
@@ -48,27 +67,26 @@ class LogApi(Source):
                 "limit": str(self._page),
                 "direction": "forward",
             }
-            entries = _entries(self.data("/loki/api/v1/query_range", params))
-            fresh = [entry for entry in entries if entry[0] > start or (entry[1], entry[2]) not in seen]
-            for when, _, line, labels in fresh:
-                yield {"timestamp": format_timestamp(when / 1e9), "timestamp_ns": when, "labels": labels, "line": line}
-            if len(entries) < self._page:
+            page = _lines(self.data("/loki/api/v1/query_range", params))
+            fresh = [line for line in page if line.timestamp_ns > start or (line.stream, line.text) not in seen]
+            yield from fresh
+            if len(page) < self._page:
                 return
-            last = entries[-1][0]
+            last = page[-1].timestamp_ns
             if not fresh or last == start:
                 # More lines of one timestamp than fit on a page: the API offers no way to read the others.
                 start, seen = last + 1, set()
                 continue
-            seen = {(entry[1], entry[2]) for entry in entries if entry[0] == last}
+            seen = {(line.stream, line.text) for line in page if line.timestamp_ns == last}
             start = last
 
 
-def _entries(data: Any) -> list[tuple[int, str, str, dict[str, str]]]:
-    """(timestamp, labels as text, line, labels), oldest first."""
-    entries: list[tuple[int, str, str, dict[str, str]]] = []
+def _lines(data: Any) -> list[Line]:
+    """The lines of a response, oldest first."""
+    lines: list[Line] = []
     for stream in data["result"]:
         labels = stream.get("stream") or {}
-        text = repr(sorted(labels.items()))
-        entries.extend((int(when), text, line, labels) for when, line, *_ in stream["values"])
-    entries.sort(key=lambda entry: entry[:2])
-    return entries
+        name = repr(sorted(labels.items()))
+        lines.extend(Line(int(when), name, text, labels) for when, text, *_ in stream["values"])
+    lines.sort(key=lambda line: line[:2])
+    return lines

@@ -252,10 +252,9 @@ def components_naming(
     """For each name, the workloads that log it in an error, or in any line where the workload itself fails."""
     workloads: dict[str, set[str]] = {name: set() for name in names}
     for name in names:
-        for row in loki.lines(window, f'{{pod=~".+"}} |= "{name}"'):
-            labels = row["labels"]
-            workload = watcher.deployment_of(labels.get("namespace", ""), labels.get("pod", ""))
-            if workload and workload != name and (workload in failing or severity(row["line"]) in _ERROR_SEVERITIES):
+        for line in loki.lines(window, f'{{pod=~".+"}} |= "{name}"'):
+            workload = watcher.deployment_of(line.labels.get("namespace", ""), line.labels.get("pod", ""))
+            if workload and workload != name and (workload in failing or severity(line.text) in _ERROR_SEVERITIES):
                 workloads[name].add(workload)
     return workloads
 

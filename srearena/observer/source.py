@@ -34,8 +34,8 @@ class Source(Closeable):
     def close(self) -> None:
         self._finalizer()
 
-    def get(self, path: str, params: Params) -> Any:
-        """Send a GET request and decode the JSON response; ObserverError with the reason otherwise."""
+    def body(self, path: str, params: Params) -> bytes:
+        """Send a GET request and return the body of its response; ObserverError with the reason otherwise."""
         if not self.url.startswith(("http://", "https://")):
             raise ObserverError(f"{self.url!r} is no address of {self.product}: it begins with http:// or https://")
         try:
@@ -59,8 +59,16 @@ class Source(Closeable):
             raise ObserverError(
                 f"{self.product} at {self.url} refused {path} (status {response.status}): {_error_text(response.data)}"
             )
+        return response.data
+
+    def get(self, path: str, params: Params) -> Any:
+        """Send a GET request and decode the JSON response."""
+        return self.decoded(path, self.body(path, params))
+
+    def decoded(self, path: str, body: bytes) -> Any:
+        """The JSON of a response."""
         try:
-            return orjson.loads(response.data)
+            return orjson.loads(body)
         except ValueError as problem:
             raise ObserverError(
                 f"what answers at {self.url} is not {self.product}: {path} gave no JSON; is the address right?"
@@ -68,7 +76,11 @@ class Source(Closeable):
 
     def data(self, path: str, params: Params) -> Any:
         """Send a GET request and return the `data` of its response."""
-        document = self.get(path, params)
+        return self.data_of(path, self.body(path, params))
+
+    def data_of(self, path: str, body: bytes) -> Any:
+        """The `data` of a response."""
+        document = self.decoded(path, body)
         if not isinstance(document, dict):
             raise ObserverError(f"what answers at {self.url} is not {self.product}: {path} gave an unknown answer")
         return document.get("data")

@@ -13,6 +13,7 @@ import pytest
 
 from srearena.cluster.in_process import InProcessCluster
 from srearena.observer import Format, LogApi, MetricApi, ObserverError, TraceApi, Window
+from srearena.observer.source import Params
 from tests.observer.conftest import START, WINDOW_SECONDS
 
 WINDOW = Window(START, START + WINDOW_SECONDS)
@@ -157,3 +158,35 @@ def test_mistakes_in_queries_and_places_are_said(cluster: InProcessCluster, logs
         logs.export(WINDOW, tmp_path / "file")
     with pytest.raises(ObserverError, match="a window must end after it starts"):
         Window(10, 10)
+
+
+class WrittenJaeger(TraceApi):
+    """Responds with a text to every question about traces."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__("http://127.0.0.1:1")
+        self._text = text
+
+    def services(self) -> list[str]:
+        return ["frontend", "cart"]
+
+    def body(self, path: str, params: Params) -> bytes:
+        return self._text.encode()
+
+
+def test_traces_are_read_once_however_their_response_is_written() -> None:
+    misleading = '{"traceID":"ff","spans":['
+    span = {"spanID": "b", "tags": [{"key": "body", "value": misleading}], "references": []}
+    traces: list[dict[str, Any]] = [
+        {"traceID": name, "spans": [span], "processes": {}, "warnings": None} for name in ("a1", "a2")
+    ]
+    traces.append({"traceID": "a3", "spans": None, "processes": {}, "warnings": None})
+    rest = {"total": 0, "limit": 0, "offset": 0, "errors": None}
+    jaegers = json.dumps({"data": traces, **rest}, separators=(",", ":"))
+    indented = json.dumps({"data": traces, **rest}, indent=2)
+    reordered = json.dumps({**rest, "data": [dict(sorted(trace.items())) for trace in traces]}, separators=(",", ":"))
+    for text in (jaegers, indented, reordered):
+        with WrittenJaeger(text) as api:
+            assert list(api.traces(WINDOW)) == traces, "each trace once, though two services took part in it"
+    with WrittenJaeger('{"data":null,"total":0}') as api:
+        assert list(api.traces(WINDOW)) == []

@@ -38,8 +38,10 @@ _WORDS = {
 }
 _PARSED_LENGTH = 400
 """Characters. Chosen: levels stand near the beginning of a line, and lines can be megabytes long."""
+# Patterns that ignore case are slow to search for: a line is first looked through for text that a match contains.
+_LEVEL = re.compile(r"""(?:^|[\s{,"'])(?:level|severity|lvl)["']?\s*[=:]\s*["']?([A-Za-z]+)""", re.IGNORECASE)
+_LEVEL_KEYS = ("level", "everity", "lvl")
 _FORMATS = (
-    re.compile(r"""(?:^|[\s{,"'])(?:level|severity|lvl)["']?\s*[=:]\s*["']?([A-Za-z]+)""", re.IGNORECASE),
     re.compile(r'"s":"([DIWEF])"'),
     re.compile(r"^([IWEF])\d{4} \d\d:\d\d"),
     re.compile(r"[\[<(]\s*(trace|debug|info|notice|warn|warning|error|err|fatal|critical)\s*[\])>]", re.IGNORECASE),
@@ -54,7 +56,9 @@ _SPAN_ID = re.compile(r"""span_?id["']?\s*[=:]\s*["']?([0-9a-f]{16})\b""", re.IG
 def severity(line: str) -> str:
     """TRACE to FATAL, or "" where the line has none."""
     head = line[:_PARSED_LENGTH]
-    for pattern in _FORMATS:
+    lowered = head.lower()
+    named = any(key in lowered for key in _LEVEL_KEYS)
+    for pattern in (_LEVEL, *_FORMATS) if named else _FORMATS:
         match = pattern.search(head)
         if match and (level := _WORDS.get(match[1].lower())):
             return level
@@ -62,10 +66,13 @@ def severity(line: str) -> str:
 
 
 def trace_id(line: str) -> str:
-    match = _TRACE_ID.search(line)
-    return match[1] if match else ""
+    return _id(_TRACE_ID, line) if "trace" in line.lower() else ""
 
 
 def span_id(line: str) -> str:
-    match = _SPAN_ID.search(line)
+    return _id(_SPAN_ID, line) if "pan" in line.lower() else ""
+
+
+def _id(pattern: re.Pattern[str], line: str) -> str:
+    match = pattern.search(line)
     return match[1] if match else ""

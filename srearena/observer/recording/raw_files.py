@@ -10,6 +10,7 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -38,7 +39,12 @@ METRIC_COLUMNS = {
 def nanoseconds(timestamp: int) -> str:
     """Format nanoseconds since the epoch for the tables."""
     seconds, fraction = divmod(timestamp, 1_000_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}.{fraction:09d}"
+    return f"{_second(seconds)}.{fraction:09d}"
+
+
+@lru_cache(maxsize=1024)  # rows are in order of time, many of one second
+def _second(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def mapping(values: Mapping[str, Any]) -> str:
@@ -49,15 +55,18 @@ def listing(values: Sequence[Any]) -> str:
     return orjson.dumps(list(values)).decode()
 
 
-def log_row(timestamp: int, body: str, resource: Mapping[str, str], **columns: str) -> dict[str, str]:
-    """A row of one of the three tables with the columns of logs; columns that are left out are empty."""
+def log_row(timestamp: int, body: str, resource: str, **columns: str) -> dict[str, str]:
+    """A row of one of the three tables with the columns of logs; columns that are left out are empty.
+
+    `resource` is a mapping as `mapping` writes it."""
+    time = nanoseconds(timestamp)
     return {
-        "Timestamp": nanoseconds(timestamp),
-        "TimestampTime": nanoseconds(timestamp)[:19],
+        "Timestamp": time,
+        "TimestampTime": time[:19],
         "TraceFlags": "0",
         "SeverityNumber": "0",
         "Body": body,
-        "ResourceAttributes": mapping(resource),
+        "ResourceAttributes": resource,
         "ScopeAttributes": "{}",
         "LogAttributes": "{}",
         **columns,

@@ -35,7 +35,9 @@ def write_rollouts(objects: Mapping[tuple[str, str, str], Obj], files: RawFiles,
             time = max(began, since)
             body = orjson.dumps(_version(deployment, replica_set)).decode()
             attributes = mapping({"k8s.resource.name": "deployments"})
-            row = log_row(round(time * 1e6) * 1000, body, {"k8s.namespace.name": namespace}, LogAttributes=attributes)
+            row = log_row(
+                round(time * 1e6) * 1000, body, mapping({"k8s.namespace.name": namespace}), LogAttributes=attributes
+            )
             files.add(OBJECTS, LOG_COLUMNS, row)
             count += 1
     return count

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from srearena.observer.log_api import LogApi
@@ -20,7 +19,6 @@ from srearena.observer.recording.raw_files import (
     listing,
     log_row,
     mapping,
-    nanoseconds,
 )
 from srearena.observer.tables import Row
 from srearena.observer.trace_api import TraceApi, span_rows
@@ -46,44 +44,49 @@ MeasuredObject = tuple[str, str]
 """Kind (pod, service or node) and name."""
 
 
-def _epoch_ns(text: str) -> int:
-    parsed = datetime.fromisoformat(text).replace(tzinfo=UTC)
-    return int(parsed.timestamp()) * 1_000_000_000 + parsed.microsecond * 1000
-
-
 def write_logs(source: LogApi, window: Window, files: RawFiles, deployment_of: DeploymentOf) -> int:
     """Write the logs of all pods; returns the number of lines."""
     count = 0
-    for count, row in enumerate(source.lines(window, POD_LOGS), 1):  # noqa: B007 - the last number is the count
-        labels, line = row["labels"], row["line"]
-        namespace, pod = labels.get("namespace", ""), labels.get("pod", "")
-        service = labels.get("app") or labels.get("service_name") or labels.get("container", "")
-        deployment = deployment_of(namespace, pod)
-        resource = {
-            "service.name": service,
-            "k8s.namespace.name": namespace,
-            "k8s.pod.name": pod,
-            "k8s.container.name": labels.get("container", ""),
-            "k8s.node.name": labels.get("node_name", ""),
-            **({"k8s.deployment.name": deployment} if deployment else {}),
-        }
-        level = severity(line)
+    columns_of: dict[str, dict[str, str]] = {}
+    for count, line in enumerate(source.lines(window, POD_LOGS), 1):  # noqa: B007 - the last number is the count
+        columns = columns_of.get(line.stream)
+        if columns is None:
+            columns = columns_of[line.stream] = _stream_columns(line.labels, deployment_of)
+        level = severity(line.text)
         files.add(
             LOGS,
             LOG_COLUMNS,
             log_row(
-                row["timestamp_ns"],
-                line,
-                resource,
-                TraceId=trace_id(line),
-                SpanId=span_id(line),
+                line.timestamp_ns,
+                line.text,
+                TraceId=trace_id(line.text),
+                SpanId=span_id(line.text),
                 SeverityText=level,
                 SeverityNumber=str(SEVERITIES.get(level, 0)),
-                ServiceName=service,
-                LogAttributes=mapping({"log.iostream": labels.get("stream", "")}),
+                **columns,
             ),
         )
     return count
+
+
+def _stream_columns(labels: Mapping[str, str], deployment_of: DeploymentOf) -> dict[str, str]:
+    """The columns that all lines of a stream share."""
+    namespace, pod = labels.get("namespace", ""), labels.get("pod", "")
+    service = labels.get("app") or labels.get("service_name") or labels.get("container", "")
+    deployment = deployment_of(namespace, pod)
+    resource = {
+        "service.name": service,
+        "k8s.namespace.name": namespace,
+        "k8s.pod.name": pod,
+        "k8s.container.name": labels.get("container", ""),
+        "k8s.node.name": labels.get("node_name", ""),
+        **({"k8s.deployment.name": deployment} if deployment else {}),
+    }
+    return {
+        "resource": mapping(resource),
+        "ServiceName": service,
+        "LogAttributes": mapping({"log.iostream": labels.get("stream", "")}),
+    }
 
 
 def all_spans(source: TraceApi, window: Window) -> list[Row]:
@@ -94,22 +97,27 @@ def all_spans(source: TraceApi, window: Window) -> list[Row]:
 
 def write_spans(spans: Collection[Row], files: RawFiles) -> int:
     """Write spans; returns their number."""
+    resources: dict[tuple[Any, ...], str] = {}
     for row in spans:
+        recorder = (row["service"], *row["resource"].items())
+        resource = resources.get(recorder)
+        if resource is None:
+            resource = resources[recorder] = mapping({"service.name": row["service"], **row["resource"]})
         events = [dict(event) for event in row["events"]]
-        timestamps = [nanoseconds(_epoch_ns(event.pop("timestamp"))) for event in events]
+        timestamps = [_in_nanoseconds(event.pop("timestamp")) for event in events]
         names = [str(event.pop("event", event.pop("name", "event"))) for event in events]
         files.add(
             TRACES,
             TRACE_COLUMNS,
             {
-                "Timestamp": nanoseconds(_epoch_ns(row["timestamp"])),
+                "Timestamp": _in_nanoseconds(row["timestamp"]),
                 "TraceId": row["trace_id"],
                 "SpanId": row["span_id"],
                 "ParentSpanId": row["parent_span_id"],
                 "SpanName": row["operation"],
                 "SpanKind": str(row["kind"]).capitalize() or "Internal",
                 "ServiceName": row["service"],
-                "ResourceAttributes": mapping({"service.name": row["service"], **row["resource"]}),
+                "ResourceAttributes": resource,
                 "SpanAttributes": mapping({k: v for k, v in row["tags"].items() if k != "internal.span.format"}),
                 "Duration": str(row["duration_us"] * 1000),
                 "StatusCode": _STATUS.get(row["status"], "Unset"),
@@ -124,6 +132,11 @@ def write_spans(spans: Collection[Row], files: RawFiles) -> int:
             },
         )
     return len(spans)
+
+
+def _in_nanoseconds(timestamp: str) -> str:
+    """A time of `format_timestamp`, which is in microseconds, as `nanoseconds` writes it."""
+    return f"{timestamp}000"
 
 
 def write_metrics(source: MetricApi, window: Window, files: RawFiles, namespaces: Collection[str]) -> int:

@@ -76,7 +76,7 @@ class Watcher:
                 continue
             self._events[metadata["uid"]] = version
             body = orjson.dumps({"type": "MODIFIED" if recorded else "ADDED", "object": event}).decode()
-            resource = {"k8s.namespace.name": metadata.get("namespace", "")}
+            resource = mapping({"k8s.namespace.name": metadata.get("namespace", "")})
             self._files.add(EVENTS, LOG_COLUMNS, log_row(stamp, body, resource))
 
     def _capture_objects(self, stamp: int) -> None:
@@ -100,7 +100,7 @@ class Watcher:
         resource, namespace, _ = key
         scope = {"k8s.namespace.name": namespace} if namespace else {}
         attributes = mapping({"k8s.resource.name": resource.partition(".")[0]})
-        self._files.add(OBJECTS, LOG_COLUMNS, log_row(stamp, body, scope, LogAttributes=attributes))
+        self._files.add(OBJECTS, LOG_COLUMNS, log_row(stamp, body, mapping(scope), LogAttributes=attributes))
 
     def _update_owners(self) -> None:
         sets = {
