@@ -10,7 +10,6 @@ changes are visible from the first capture on.
 from __future__ import annotations
 
 import shutil
-import tempfile
 import threading
 from collections import defaultdict
 from collections.abc import Collection
@@ -42,6 +41,7 @@ from srearena.observer.window import Window
 from srearena.service.errors import ServiceError
 from srearena.service.kubernetes import Kubernetes, Obj
 from srearena.snapshots import Snapshot
+from srearena.temporary import make_folder
 
 WINDOW_SECONDS = 900.0  # chosen: covers injection and first symptoms
 REFRESH_SECONDS = 20.0  # chosen: an update takes a fraction of a second, and calls often come in groups
@@ -60,7 +60,7 @@ class LiveWorkspace(Workspace):
         output: Path | None = None,
     ) -> None:
         """`window` is how far back the data reach at first, `refresh` the maximum age of the data, in seconds."""
-        self._directory = Path(tempfile.mkdtemp(prefix="live-incident-"))
+        self._directory = make_folder("live-incident")
         self._refresh_after = refresh
         self._refreshed_at = float("-inf")
         self._refresh_lock = threading.RLock()

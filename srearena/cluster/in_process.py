@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +25,7 @@ from srearena.cluster.embedded.forking import ForkError
 from srearena.cluster.embedded.hosting import HostThread
 from srearena.cluster.embedded.options import ClusterOptions
 from srearena.cluster.fast_forward import fast_forwarding
+from srearena.temporary import make_folder
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class InProcessCluster(Cluster):
     def __init__(self, name: str, options: ClusterOptions, directory: Path | None = None) -> None:
         self._name = name
         self._is_temporary = directory is None
-        self._directory = directory or Path(tempfile.mkdtemp(prefix="srearena-"))
+        self._directory = directory or make_folder("srearena")
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             self._thread = HostThread(options)
@@ -96,7 +96,7 @@ class InProcessCluster(Cluster):
         self._publish()
 
     def become_copy(self, seed: int | None = None) -> None:
-        self._is_temporary, self._directory = True, Path(tempfile.mkdtemp(prefix="srearena-"))
+        self._is_temporary, self._directory = True, make_folder("srearena")
         self._thread.host.become_copy(token_hex(16), seed)
 
     def renew_kubeconfig(self, kubeconfig: Path) -> None:

@@ -18,7 +18,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -39,6 +38,7 @@ from srearena.cluster.embedded.control import ControlError, ControlLine
 from srearena.cluster.embedded.options import ClusterOptions
 from srearena.cluster.fast_forward import fast_forwarding
 from srearena.interpreters import python_module
+from srearena.temporary import make_folder
 
 _START_TIMEOUT = 60.0
 _STOP_TIMEOUT = 10.0
@@ -98,15 +98,13 @@ def checked_options(**values: Any) -> ClusterOptions:
 
 
 class ChildCluster(Cluster):
-    """An embedded cluster in a child process, which ends with this process unless it is detached."""
+    """An embedded cluster in a child process, which ends with this process unless `detach` is called."""
 
-    def __init__(
-        self, name: str, options: ClusterOptions, directory: Path | None = None, *, detached: bool = False
-    ) -> None:
+    def __init__(self, name: str, options: ClusterOptions, directory: Path | None = None) -> None:
         self._name = name
         self._is_temporary = directory is None
-        self._directory = directory or Path(tempfile.mkdtemp(prefix="srearena-"))
-        self._process = launch(options, self._directory, detached=detached)
+        self._directory = directory or make_folder("srearena")
+        self._process = launch(options, self._directory)
         atexit.register(self.close)
         try:
             self.url = wait_until_ready(self._process)
@@ -159,7 +157,8 @@ class ChildCluster(Cluster):
             raise ClusterError(f"cluster {self._name!r} ended with status {status}")
 
     def detach(self) -> None:
-        """Keep a cluster that was started detached running when this process ends."""
+        """Keep the cluster running when this process ends."""
+        detach(self._directory)
         atexit.unregister(self.close)
 
     def close(self) -> None:
@@ -200,12 +199,15 @@ def _request(control: ControlLine, operation: str, **arguments: Any) -> Any:
         raise ClusterUnavailable(str(problem)) from problem
 
 
-def launch(options: ClusterOptions, directory: Path, *, detached: bool = False) -> subprocess.Popen[bytes]:
-    """Start the process that serves a cluster. Options are passed on standard input, since they hold a secret."""
+def launch(options: ClusterOptions, directory: Path) -> subprocess.Popen[bytes]:
+    """Start the process that serves a cluster. Options are passed on standard input, since they hold a secret.
+
+    It ends with this process, however that ends, until `detach` is called.
+    """
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen(
-            python_module("srearena.cluster.embedded", *(["--detached"] if detached else [])),
+            python_module("srearena.cluster.embedded"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -244,6 +246,11 @@ def _start_timeout(process: subprocess.Popen[bytes]) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+def detach(directory: Path) -> None:
+    """Keep the cluster whose files are in `directory` running when the process that started it ends."""
+    _request(ControlLine(directory / "control"), "detach")
 
 
 def advance(directory: Path, seconds: float) -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 from srearena.cluster.base import ClusterError
 from srearena.paths import state_directory
 
+_STARTING = "starting"
+"""The file with the process that starts a cluster, until the cluster is registered."""
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 
 
@@ -62,9 +64,28 @@ def make_directory(name: str) -> Path:
             f"a cluster named {name!r} is running: choose another --name, or `srearena cluster down {name}`"
         )
     directory = directory_of(name)
+    for left in abandoned():
+        shutil.rmtree(left, ignore_errors=True)
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True, mode=0o700)
+    (directory / _STARTING).write_text(f"{os.getpid()}\n")
     return directory
+
+
+def abandoned() -> list[Path]:
+    """Directories of clusters whose process has ended, or whose start was killed."""
+    parent = state_directory() / "clusters"
+    paths = sorted(parent.iterdir()) if parent.is_dir() else []
+    return [path for path in paths if _NAME.fullmatch(path.name) and not is_alive(_owner(path))]
+
+
+def _owner(directory: Path) -> int:
+    """The process of a cluster, or the one that starts it; 0, the own process group, where neither can be read."""
+    try:
+        entry = directory / "cluster.json"
+        return int(json.loads(entry.read_text())["pid"] if entry.exists() else (directory / _STARTING).read_text())
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
 
 
 def register(cluster: RunningCluster) -> None:

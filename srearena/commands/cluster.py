@@ -17,6 +17,7 @@ from srearena.cluster import registry
 from srearena.cluster.base import ClusterError
 from srearena.cluster.launcher import advance as advance_time
 from srearena.cluster.launcher import checked_options, launch, stop, wait_until_ready
+from srearena.cluster.launcher import detach as detach_cluster
 from srearena.cluster.registry import RunningCluster
 from srearena.option_types import AMOUNT, PORT, SEED, WHOLE
 
@@ -48,7 +49,7 @@ def up(
     options = checked_options(workers=nodes, seed=seed, speed=speed, port=port)
     begun = monotonic()
     directory = registry.make_directory(name)
-    process = launch(options, directory, detached=detach)
+    process = launch(options, directory)
     try:
         url = wait_until_ready(process)
         path = _copy_kubeconfig(directory, kubeconfig)
@@ -58,6 +59,8 @@ def up(
         raise
     entry = RunningCluster(name, process.pid, url, str(path), nodes, seed, speed, now())
     registry.register(entry)
+    if detach:
+        detach_cluster(directory)
     _show(entry, monotonic() - begun, as_json=as_json, detach=detach)
     if not detach:
         _wait_for_end(process, name)

@@ -8,10 +8,14 @@ import os
 import shutil
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import click
 
-from srearena.paths import CONFIG_EXAMPLE, config_files
+from srearena.cluster.registry import abandoned
+from srearena.conductor.session import left_logs
+from srearena.paths import CONFIG_EXAMPLE, config_files, results_directory
+from srearena.temporary import leftovers
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +71,29 @@ def _memory_gigabytes() -> float:
         return 0.0
 
 
+def remains() -> list[tuple[str, Path]]:
+    """What killed processes have left, and what it is."""
+    results = results_directory()
+    logs = [log for folder in sorted([results / ".live", *results.glob("*/.live")]) for log in left_logs(folder)]
+    return [
+        *(("temporary folder", path) for path in leftovers()),
+        *(("cluster's files", path) for path in abandoned()),
+        *(("log of a trial", path) for path in logs),
+    ]
+
+
 @click.command()
 @click.option("--json", "as_json", is_flag=True)
 def command(as_json: bool) -> None:
-    """Check this machine, and show what each missing tool is for. Exit 1 if something required is missing."""
+    """Check this machine, and show what each missing tool is for. Exit 1 if something required is missing.
+
+    Also lists what killed processes have left; the next command that needs such files removes it.
+    """
     results = findings()
+    left = remains()
     if as_json:
-        click.echo(json.dumps([finding.as_document() for finding in results]))
+        removable = [Finding(str(path), True, False, f"{what} of a killed process") for what, path in left]
+        click.echo(json.dumps([finding.as_document() for finding in (*results, *removable)]))
     else:
         for finding in results:
             mark = (
@@ -82,5 +102,9 @@ def command(as_json: bool) -> None:
                 else click.style(" no", fg="red" if finding.required else "yellow")
             )
             click.echo(f"{mark}  {finding.name:<22} {finding.purpose}")
+        if left:
+            click.echo("\nLeft by killed processes, and removed by the next run, serve, shell or up:")
+        for what, path in left:
+            click.echo(f"     {what:<22} {path}")
     if any(finding.required and not finding.present for finding in results):
         raise click.exceptions.Exit(1)

@@ -79,7 +79,7 @@ def command(
         description, instructions, actions = conductor.init_problem(problem)
         result = asyncio.run(_serve(conductor, signals, port, mcp, as_json, description, instructions, actions))
     finally:
-        conductor.close()
+        conductor.abandon()
         signals.restore()
     if as_json:
         click.echo(json.dumps({"result": result}))

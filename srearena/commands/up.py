@@ -79,7 +79,7 @@ def command(
     )
     name = name or chosen[0].folder.name.replace("_", "-")
     begun = monotonic()
-    cluster = ChildCluster(name, options, registry.make_directory(name), detached=detach)
+    cluster = ChildCluster(name, options, registry.make_directory(name))
     try:
         _bring_up(chosen, cluster, load=not no_load, as_json=as_json)
         _say(f"simulating {history:g} s of history ...", as_json)

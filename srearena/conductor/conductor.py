@@ -209,6 +209,12 @@ class Conductor:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "agent.log").write_text(self.agent.log, encoding="utf-8")
 
+    def abandon(self) -> None:
+        """End the running episode without a result: its event log is deleted."""
+        if self.session is not None:
+            self.session.discard()
+        self.close()
+
     def close(self) -> None:
         """End the running episode; calling it again does nothing."""
         if self.episode is not None:

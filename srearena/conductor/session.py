@@ -13,8 +13,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
+from time import time as now  # noqa: TID251 - the age of a file is real time
 from typing import IO, Any
 
+_UNLOCKED_SECONDS = 60.0
+"""Between the creation of a log and its lock pass microseconds; chosen far above."""
 _LONGEST_TEXT = 200_000
 """Characters; above the longest answer of a tool, so only runaway agents are cut."""
 
@@ -34,6 +37,8 @@ class Session:
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             self._file = os.fdopen(descriptor, "w", encoding="utf-8")
             fcntl.flock(descriptor, fcntl.LOCK_EX)  # held while this process writes: tells live logs from left ones
+            for left in left_logs(folder):
+                left.unlink(missing_ok=True)
 
     def note(self, what: str, **facts: Any) -> None:
         """Append one entry and flush it to disk."""
@@ -46,9 +51,6 @@ class Session:
     def publish(self, document: dict[str, Any]) -> None:
         """Write a document beside the log, for programs that watch the trial; it is deleted when the log is closed."""
         if self.path is not None:
-            for left in self.path.parent.glob("*.json"):  # of processes that were killed
-                if not is_written(left.with_suffix(".jsonl")):
-                    left.unlink(missing_ok=True)
             descriptor = os.open(self._companion(self.path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 json.dump(document, file)
@@ -82,6 +84,12 @@ class Session:
             self.path.replace(path)
             self.path = path
 
+    def discard(self) -> None:
+        """Close the log, and delete the file unless it has been moved to its final path."""
+        if self._file is not None and self.path is not None:
+            self.path.unlink(missing_ok=True)
+        self.close()
+
     def close(self) -> None:
         if self._published and self.path is not None:
             self._companion(self.path).unlink(missing_ok=True)
@@ -89,6 +97,19 @@ class Session:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def left_logs(folder: Path) -> list[Path]:
+    """Event logs in a folder that killed processes have left, with the documents beside them."""
+    paths = sorted([*folder.glob("*.jsonl"), *folder.glob("*.json")])
+    return [path for path in paths if _age(path) > _UNLOCKED_SECONDS and not is_written(path.with_suffix(".jsonl"))]
+
+
+def _age(path: Path) -> float:
+    try:
+        return now() - path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def is_written(path: Path) -> bool:

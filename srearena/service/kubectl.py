@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import orjson
 
 from srearena.closeable import Closeable
 from srearena.service.shell import Shell, require_tool
+from srearena.temporary import make_folder
 
 _ADVICE = "get it from https://kubernetes.io/docs/tasks/tools/"
 
@@ -24,7 +24,7 @@ class KubeCtl(Closeable):
 
     def __init__(self, kubeconfig: Path | str, namespace: str = "") -> None:
         self._program = require_tool("kubectl", _ADVICE)
-        self._cache = tempfile.mkdtemp(prefix="kubectl-")
+        self._cache = make_folder("kubectl")
         self._options = [f"--kubeconfig={kubeconfig}", f"--cache-dir={self._cache}"]
         if namespace:
             self._options.append(f"--namespace={namespace}")

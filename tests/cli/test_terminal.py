@@ -23,6 +23,7 @@ from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.trials.problem_suites import problem_suite
 from srearena.conductor.trials.suite import Suite
 from srearena.conductor.trials.trial import Trial
+from srearena.temporary import sweep
 
 PROBLEM = "noop_social_network"
 
@@ -178,6 +179,18 @@ def test_sigterm_ends_the_processes_of_all_trials_and_says_how_to_resume(tmp_pat
         assert process.returncode == 143
         assert "Stopped: 0 of 1 trials have results" in errors and "The same command resumes." in errors
         wait_for(lambda: not group_is_alive(process.pid))
+
+
+def test_the_processes_of_trials_end_with_a_killed_run(tmp_path: Path) -> None:
+    with started(tmp_path, "run", PROBLEM, "--agent", "nothing", "--run", "killed") as process:
+        live = tmp_path / "results" / "killed" / ".live"
+        wait_for(lambda: live.is_dir() and any(live.iterdir()))
+        process.kill()
+        process.wait()
+        wait_for(lambda: not group_is_alive(process.pid))
+    assert list(live.iterdir()) == [], "the log of a trial that was stopped"
+    sweep()  # of what was made in the very moment of the end
+    assert list((tmp_path / "tmp").iterdir()) == []
 
 
 def test_serve_grades_and_prints_its_result_when_it_is_terminated(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The process of an embedded cluster: `python -m srearena.cluster.embedded`, started by `srearena.cluster`.
 
 Reads one JSON line with its options, answers one JSON line when the API is up (or why it is not), and serves until
-it is stopped or, unless detached, until its parent process ends.
+it is stopped or, until a control request detaches it, until its parent process ends.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -27,14 +28,21 @@ async def serve(host: Host, directory: Path, stop: asyncio.Event) -> None:
     kubeconfig = directory / "kubeconfig"
     kubeconfig.touch(mode=0o600)
     kubeconfig.write_text(yaml.safe_dump(host.kubeconfig()))
-    control = await serve_control(directory / "control", host.control)
+    control = await serve_control(directory / "control", lambda request: _control(host, request))
     print(json.dumps({"url": host.server.url}), flush=True)
     await stop.wait()
     control.close()
     await host.stop()
 
 
-async def _main(detached: bool) -> int:
+async def _control(host: Host, request: dict[str, Any]) -> Any:
+    if request != {"operation": "detach"}:
+        return await host.control(request)
+    asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+    return {}
+
+
+async def _main() -> int:
     request = json.loads(sys.stdin.readline())
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -44,8 +52,7 @@ async def _main(detached: bool) -> int:
     try:
         host = Host(ClusterOptions(**request["options"]))
         gc.freeze()
-        if not detached:
-            _follow_parent(loop, stop)
+        _follow_parent(loop, stop)
         await serve(host, Path(request["directory"]), stop)
     except OSError as problem:
         print(json.dumps({"error": str(problem)}), flush=True)
@@ -66,4 +73,4 @@ def _follow_parent(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(_main("--detached" in sys.argv[1:])))
+    sys.exit(asyncio.run(_main()))

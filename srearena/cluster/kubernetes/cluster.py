@@ -7,12 +7,12 @@ endpoints come from the configuration, and its machines are unreachable unless a
 from __future__ import annotations
 
 import shutil
-import tempfile
 import threading
 from pathlib import Path
 
 from srearena.cluster.base import Cluster, ClusterError, NodeAccess, NodeAccessError, TelemetryEndpoints
 from srearena.cluster.kubernetes.contexts import default_kubeconfig, read_context
+from srearena.temporary import make_folder
 
 
 class KubernetesCluster(Cluster):
@@ -30,7 +30,7 @@ class KubernetesCluster(Cluster):
         self._name = name
         self._telemetry = telemetry
         self._nodes: NodeAccess = nodes or NoNodeAccess()
-        self._folder = Path(tempfile.mkdtemp(prefix="srearena-"))
+        self._folder = make_folder("srearena")
         self.kubeconfig.touch(mode=0o600)
         self.kubeconfig.write_text(self.context.minimal_kubeconfig())
 

@@ -17,6 +17,7 @@ from time import monotonic
 from srearena.conductor.actions.time_limit import TimeLimit
 from srearena.conductor.errors import BadAction
 from srearena.go_programs import NO_COLLECTION
+from srearena.temporary import make_folder
 
 TIMEOUT = 60.0
 """Seconds; chosen: long enough for `kubectl wait` and `rollout status` with their usual timeouts."""
@@ -31,7 +32,7 @@ class KubectlProcess:
     def __init__(self, kubeconfig: Path, timeout: float = TIMEOUT) -> None:
         self._kubeconfig = kubeconfig
         self._timeout = timeout
-        self._home = Path(tempfile.mkdtemp(prefix="shell-"))
+        self._home = make_folder("shell")
 
     def close(self) -> None:
         shutil.rmtree(self._home, ignore_errors=True)

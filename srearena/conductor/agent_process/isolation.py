@@ -17,7 +17,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -31,6 +30,7 @@ from srearena.conductor.agents import ENTRY_POINTS
 from srearena.conductor.errors import ArenaError
 from srearena.interpreters import python_module
 from srearena.paths import results_directory
+from srearena.temporary import make_folder
 
 BUBBLEWRAP, USER, PROCESS = "bubblewrap", "user", "process"
 NONE = "none"
@@ -78,7 +78,7 @@ def launch(agent: str, options: Mapping[str, Any], variables: Mapping[str, str],
     own = agent_variables(variables) | _compiled_modules()
     if chosen == BUBBLEWRAP:
         return Launch(_in_bubblewrap(agent, options, own), chosen)
-    home = Path(tempfile.mkdtemp(prefix="agent-"))
+    home = make_folder("agent")
     own |= {"HOME": str(home), "TMPDIR": str(home)}
     account: dict[str, Any] = {}
     if chosen == USER:

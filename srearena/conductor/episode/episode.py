@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 import threading
 from pathlib import Path
 from time import monotonic
@@ -34,6 +33,7 @@ from srearena.conductor.problems.base import Problem
 from srearena.conductor.session import Session
 from srearena.conductor.stages import STAGES, public_name, select_stages
 from srearena.errors import SreArenaError
+from srearena.temporary import make_folder
 from srearena.utils.status import LimitReached, Outcome
 
 _LARGEST_SUBMISSION = 65_536
@@ -66,7 +66,7 @@ class Episode:
         self.noise = Noise(problem, spec.seed) if spec.noise else None
         self._preparation = Preparation(problem, cluster, spec.phases, say, seed=spec.seed, noise=self.noise)
         self._keeps_cluster = not spec.backend.embedded
-        self._folder = Path(tempfile.mkdtemp(prefix="episode-"))
+        self._folder = make_folder("episode")
         self._access = access_to(problem, read_only=spec.read_only)
         self._toolbox: Toolbox | None = None
         self._freeze: Freeze | None = None
@@ -339,7 +339,7 @@ class Episode:
     def become_copy(self, seed: int | None = None) -> None:
         """In a fork of the process of a suspended episode: take own files, addresses and credentials for `resume`."""
         self.cluster.become_copy(seed)
-        self._folder = Path(tempfile.mkdtemp(prefix="episode-"))
+        self._folder = make_folder("episode")
         self.session = self.session.copy()
         if self.kubeconfig is not None:
             self.kubeconfig = self._folder / "kubeconfig"

@@ -71,7 +71,7 @@ class Console:
                 if not self.handle(line):
                     return
         finally:
-            self._conductor.close()
+            self._conductor.abandon()
 
     def handle(self, line: str) -> bool:
         """Handle one line; False when it ends the console."""

@@ -120,6 +120,9 @@ def perform(
         conductor.keep_logs(trial.folder)
         write_trial(Path(trial.run), document)
         return document
+    except KeyboardInterrupt:
+        conductor.abandon()
+        raise
     finally:
         conductor.close()
         if process is not None:

@@ -13,7 +13,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,6 +35,7 @@ from srearena.conductor.validity.scene import Scene
 from srearena.conductor.validity.scripts import Play
 from srearena.config import Config
 from srearena.go_programs import NO_COLLECTION
+from srearena.temporary import make_folder
 
 _SCRIPT_SECONDS = 120.0
 """Real seconds; the longest reference remedy takes about a quarter of it."""
@@ -71,7 +71,7 @@ class PreparedEpisode(Closeable):
         backend = config or Config()
         self._id = problem_id
         self._forks = backend.embedded
-        self._results = Path(tempfile.mkdtemp(prefix="proof-"))
+        self._results = make_folder("proof")
         self._home = self._results / "home"
         """Of all scripts, so that kubectl discovers the API once."""
         self._home.mkdir()
