@@ -382,6 +382,25 @@ def test_runtimes_miss_what_they_are_to_run(
     assert text in container.log.text()
 
 
+@pytest.mark.parametrize(
+    "script", ["print(sum(range(10)))", "import socket; socket.socket().listen()", "print('a'); x = 1"]
+)
+def test_a_script_that_is_not_modelled_is_refused_by_hand(machine: Machine, script: str) -> None:
+    """As the container's own command it is a server like any other."""
+    container = machine.container("python:3.12", "python", "-c", script)
+    machine.clock.advance(30)
+    assert container.running
+    done = machine.run(container, ["python3", "-c", script])
+    assert (done.status, done.out, done.err) == (126, "", "python3: exec format error\n")
+
+
+def test_pip_reaches_no_package_index(machine: Machine) -> None:
+    done = machine.sh("pip install requests; echo $?", machine.container("python:3.12", "sleep", "99"))
+    assert done.out == "1\n"
+    assert "Temporary failure in name resolution" in done.err
+    assert "ERROR: No matching distribution found for requests" in done.err
+
+
 def test_the_autoscaling_example_burns_what_its_limit_allows(machine: Machine) -> None:
     container = machine.container("registry.k8s.io/hpa-example", cpu_limit=0.5)
     shell = machine.idle()

@@ -336,3 +336,19 @@ def test_the_other_nslookup_and_dig_use_the_resolver(machine: Machine, dns: Fake
     assert machine.sh("dig +short web.default.svc.cluster.local", container).out == "10.96.0.7\n"
     assert "status: NXDOMAIN" in machine.sh("dig nope.example", container).out
     assert "no servers could be reached" in machine.sh("nslookup web 10.0.0.99", container).out
+
+
+def test_a_web_server_refuses_what_is_no_request_with_its_own_page(machine: Machine) -> None:
+    machine.container("nginx:1.27.2")
+    answer = machine.sh("printf 'nonsense\\r\\n\\r\\n' | nc -w 2 localhost 80").out
+    assert answer.startswith("HTTP/1.1 400 Bad Request\r\nServer: nginx/1.27.2\r\n")
+    assert "<center>nginx/1.27.2</center>" in answer
+
+
+def test_curl_retries_what_it_is_told_to(machine: Machine) -> None:
+    retry = "curl -sS --retry 2 --retry-delay 3"
+    for options, retries in (("", 0), ("--retry-all-errors", 2), ("--retry-all-errors --retry-max-time 4", 1)):
+        before = machine.clock.now
+        outcome = machine.sh(f"{retry} {options} http://localhost:1/", machine.idle("curlimages/curl"))
+        assert outcome.status == 7 and outcome.err.count("Will retry in 3 seconds") == retries
+        assert machine.clock.now - before == pytest.approx(3 * retries, abs=1)

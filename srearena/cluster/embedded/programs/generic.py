@@ -16,6 +16,8 @@ from srearena.cluster.embedded.programs.registry import program
 
 _PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 _HANDLERS = ("httpGet", "tcpSocket", "grpc")
+_CANNOT_EXECUTE = 126
+"""The exit status of shells and container runtimes for a file that is no program of this machine."""
 
 
 def declared_ports(process: Process) -> list[tuple[int, str]]:
@@ -65,6 +67,21 @@ async def serve_declared_ports(process: Process, *, memory: int) -> int:
     await process.write(f"listening on {', '.join(bound)}\n" if bound else "started\n")
     await stop.wait()
     return 0
+
+
+async def run_unmodelled(process: Process, *, memory: int) -> int:
+    """Run a file of which only the runtime is modelled.
+
+    As the container's own command it is a server like any other. Executed by hand it is refused: what it would print,
+    and whether it would end, is not known.
+    """
+    ancestor = process
+    while ancestor.parent is not None:
+        ancestor = ancestor.parent
+    if ancestor is process.container.main:
+        return await serve_declared_ports(process, memory=memory)
+    await process.error(f"{process.argv[0]}: exec format error\n")
+    return _CANNOT_EXECUTE
 
 
 @program("*")

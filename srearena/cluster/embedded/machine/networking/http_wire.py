@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 from srearena.cluster.embedded.clock import Clock
@@ -21,7 +22,11 @@ from srearena.cluster.embedded.machine.networking.reachability import HttpResult
 HttpHandler = Callable[[HttpRequest], Coroutine[Any, Any, HttpResponse]]
 
 
-async def serve_http(connection: Connection, handler: HttpHandler) -> None:
+BAD_REQUEST = HttpResponse(400, b"400 Bad Request", {"Content-Type": "text/plain; charset=utf-8"})
+"""What servers in Go answer to what is no request."""
+
+
+async def serve_http(connection: Connection, handler: HttpHandler, bad_request: HttpResponse = BAD_REQUEST) -> None:
     """Serve HTTP/1.1 with keep-alive on a raw connection."""
     buffer = b""
     while True:
@@ -38,8 +43,8 @@ async def serve_http(connection: Connection, handler: HttpHandler) -> None:
             method, target, version = parse_request_line(line)
             length = body_length(headers)
         except HttpSyntaxError:
-            headers = {"Content-Type": "text/plain; charset=utf-8", "Connection": "close"}
-            await connection.write(HttpResponse(400, b"400 Bad Request", headers).encode())
+            refusal = replace(bad_request, headers={**bad_request.headers, "Connection": "close"})
+            await connection.write(refusal.encode())
             return
         while len(buffer) < start + length:
             data = await connection.read()

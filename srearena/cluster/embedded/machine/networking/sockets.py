@@ -18,7 +18,13 @@ from srearena.cluster.embedded.machine.files.streams import Change, os_error
 from srearena.cluster.embedded.machine.networking.certificates import TlsIdentity
 from srearena.cluster.embedded.machine.networking.connections import Connection, ConnectionFile, connection_pair
 from srearena.cluster.embedded.machine.networking.http_message import HttpRequest, HttpResponse
-from srearena.cluster.embedded.machine.networking.http_wire import HttpHandler, http_over, serve_http, within
+from srearena.cluster.embedded.machine.networking.http_wire import (
+    BAD_REQUEST,
+    HttpHandler,
+    http_over,
+    serve_http,
+    within,
+)
 from srearena.cluster.embedded.machine.networking.interface_counters import Carried
 from srearena.cluster.embedded.machine.networking.reachability import (
     ConnectResult,
@@ -111,6 +117,7 @@ class Listener:
     open: bool = True
     on_starved: Callable[[], object] | None = None
     """Called when the process has no descriptor left to accept a queued connection."""
+    bad_request: HttpResponse = field(default_factory=lambda: BAD_REQUEST)
     server: object | None = None
     """The server model behind the socket, for bulk traffic that bypasses the byte protocol (see `datastore`)."""
     _descriptor_freed: Change | None = None
@@ -200,7 +207,7 @@ class Listener:
             if self.stream is not None:
                 await self.stream(connection)
             elif self.http is not None:
-                await serve_http(connection, self.http)
+                await serve_http(connection, self.http, self.bad_request)
             elif self.grpc_health is not None:
                 await connection.read()
         except OSError:

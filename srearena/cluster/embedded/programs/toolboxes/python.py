@@ -11,7 +11,7 @@ from typing import ClassVar
 from srearena.cluster.embedded.machine.networking.sockets import HttpRequest, HttpResponse
 from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.programs.base import PATH, Program
-from srearena.cluster.embedded.programs.generic import serve_declared_ports
+from srearena.cluster.embedded.programs.generic import run_unmodelled
 from srearena.cluster.embedded.programs.registry import program
 from srearena.cluster.embedded.programs.timestamps import stamp
 from srearena.cluster.embedded.programs.web.web_root import Webroot
@@ -20,6 +20,12 @@ _PRINT = re.compile(r"""print\(\s*(?:"([^"\\]*)"|'([^'\\]*)')\s*(?:,\s*(?:flush|
 _SLEEP = re.compile(r"(?:time\.)?sleep\(\s*(\d+(?:\.\d+)?)\s*\)")
 _EXIT = re.compile(r"(?:sys\.)?exit\(\s*(\d*)\s*\)")
 _RAISE = re.compile(r"""raise\s+(\w+)(?:\(\s*(?:"([^"]*)"|'([^']*)')?\s*\))?""")
+
+
+_IMPORT = re.compile(r"(?:import|from)\s.*")
+_PIP = "25.3"
+_RETRIES = 5
+_RETRY_SECONDS = 2.0
 
 
 @program("python", "bitnami/python", "jupyter/base-notebook", "tiangolo/uvicorn-gunicorn-fastapi")
@@ -39,7 +45,7 @@ class Python(Program):
         while args and args[0] in ("-u", "-B", "-E", "-s", "-S", "-O", "-I"):
             args = args[1:]
         if process.binary == "pip":
-            return 0
+            return await self._pip(process, args)
         if not args:
             return await self._from_stdin(process)
         if args[0] in ("-V", "--version"):
@@ -69,20 +75,19 @@ class Python(Program):
         return await self._text(process, text, full)
 
     async def _text(self, process: Process, text: str, name: str) -> int:
-        """Do what can be read off a simple script; anything else is taken for a server that runs until stopped."""
+        """Do what can be read off a simple script; what else there is in it is not modelled."""
         statements = [
             s.strip()
             for line in text.splitlines()
             for s in line.split(";")
             if s.strip() and not s.strip().startswith("#")
         ]
-        looping = False
+        if not all(_is_modelled(statement) for statement in statements):
+            return await run_unmodelled(process, memory=self.idle_memory * 2)
         for index, statement in enumerate(statements, 1):
             await process.spend()
             printed, slept = _PRINT.fullmatch(statement), _SLEEP.fullmatch(statement)
             ended, raised = _EXIT.fullmatch(statement), _RAISE.fullmatch(statement)
-            if re.match(r"(import|from)\s", statement):
-                continue
             if printed is not None:
                 await process.write(f"{printed.group(1) if printed.group(1) is not None else printed.group(2)}\n")
             elif slept is not None:
@@ -96,16 +101,15 @@ class Python(Program):
                     f"{raised.group(1)}{': ' + message if message else ''}\n"
                 )
                 return 1
-            else:
-                looping = True
-                break
-        return await serve_declared_ports(process, memory=self.idle_memory * 2) if looping else 0
+        return 0
 
     async def _module(self, process: Process, words: list[str]) -> int:
         name = words[0] if words else ""
+        if name == "pip":
+            return await self._pip(process, words[1:])
         if name != "http.server":
-            if name in ("flask", "uvicorn", "gunicorn", "hypercorn", "celery", "pytest", "pip", "jupyter"):
-                return await serve_declared_ports(process, memory=self.idle_memory * 3)
+            if name in ("flask", "uvicorn", "gunicorn", "hypercorn", "celery", "pytest", "jupyter"):
+                return await run_unmodelled(process, memory=self.idle_memory * 3)
             await process.error(f"/usr/local/bin/{process.name}: No module named {name}\n")
             return 1
         port, address, folder = 8000, "0.0.0.0", process.cwd
@@ -119,6 +123,34 @@ class Python(Program):
             elif word.isdigit():
                 port = int(word)
         return await self._http_server(process, port, address, folder)
+
+    async def _pip(self, process: Process, words: list[str]) -> int:
+        """Nothing leads out of the cluster, and so to no package index."""
+        command, wanted = words[0] if words else "", [word for word in words[1:] if not word.startswith("-")]
+        if command in ("-V", "--version"):
+            release = ".".join(self.version.split(".")[:2])
+            folder = f"/usr/local/lib/python{release}/site-packages/pip"
+            await process.write(f"pip {_PIP} from {folder} (python {release})\n")
+            return 0
+        if command in ("list", "freeze"):
+            await process.write(f"Package Version\n------- -------\npip     {_PIP}\n" if command == "list" else "")
+            return 0
+        if command not in ("install", "download") or not wanted:
+            what = f'unknown command "{command}"' if command else "You must give a command (see 'pip --help')"
+            await process.error(f"ERROR: {what}\n")
+            return 1
+        cause = "Failed to establish a new connection: [Errno -3] Temporary failure in name resolution"
+        for left in reversed(range(_RETRIES)):
+            await process.sleep(_RETRY_SECONDS)
+            await process.error(
+                f"WARNING: Retrying (Retry(total={left}, connect=None, read=None, redirect=None, status=None)) after "
+                f"connection broken by 'NewConnectionError('{cause}')': /simple/{wanted[0]}/\n"
+            )
+        await process.error(
+            f"ERROR: Could not find a version that satisfies the requirement {wanted[0]} (from versions: none)\n"
+            f"ERROR: No matching distribution found for {wanted[0]}\n"
+        )
+        return 1
 
     async def _http_server(self, process: Process, port: int, address: str, folder: str) -> int:
         files = Webroot(process)
@@ -146,6 +178,10 @@ class Python(Program):
         await process.catch(Signals.SIGINT).wait()
         await process.write("\nKeyboard interrupt received, exiting.\n")
         return 0
+
+
+def _is_modelled(statement: str) -> bool:
+    return any(pattern.fullmatch(statement) for pattern in (_PRINT, _SLEEP, _EXIT, _RAISE, _IMPORT))
 
 
 def _served(process: Process, files: Webroot, folder: str, request: HttpRequest) -> HttpResponse:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.programs.base import PATH, Program
-from srearena.cluster.embedded.programs.generic import serve_declared_ports
+from srearena.cluster.embedded.programs.generic import run_unmodelled
 from srearena.cluster.embedded.programs.registry import program
 
 
@@ -30,7 +30,7 @@ class Runtime(Program):
         if not process.files.exists(path):
             await process.error(self.missing.format(name=process.name, path=path, given=target))
             return self.missing_status
-        return await serve_declared_ports(process, memory=self.idle_memory)
+        return await run_unmodelled(process, memory=self.idle_memory)
 
     def greeting(self) -> str:
         return f"v{self.version}"
@@ -76,7 +76,7 @@ class Node(Runtime):
                     "npm error enoent Could not read package.json: Error: ENOENT: no such file or directory\n"
                 )
                 return 254
-            return await serve_declared_ports(process, memory=self.idle_memory)
+            return await run_unmodelled(process, memory=self.idle_memory)
         return await super().run(process)
 
 

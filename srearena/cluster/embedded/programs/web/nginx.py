@@ -416,7 +416,7 @@ class _Master:
                 continue
             identity = TlsIdentity(("localhost",), "nginx") if tls else None
             try:
-                self.listeners[address, port] = self.process.container.namespace.listen(
+                listener = self.process.container.namespace.listen(
                     self.process,
                     port,
                     address=address,
@@ -425,6 +425,8 @@ class _Master:
                 )
             except OSError as error:
                 raise OSError(error.errno, error.strerror, f"bind() to {address}:{port}") from None
+            listener.bad_request = self.site.bad_request
+            self.listeners[address, port] = listener
 
 
 async def _worker(process: Process) -> int:

@@ -90,6 +90,13 @@ class Site:
             file.release()
         self.logs = {}
 
+    @property
+    def bad_request(self) -> HttpResponse:
+        """The answer to what is no request."""
+        page = _error_page(400, self.version)
+        page.headers = {"Server": f"nginx/{self.version}", **page.headers}
+        return page
+
     async def answer(self, request: HttpRequest, port: int) -> HttpResponse:
         await self.process.spend(REQUEST_COST)
         self.requests += 1

@@ -50,6 +50,8 @@ _LONG = {
     "retry=": "retry",
     "retry-delay=": "retry-delay",
     "retry-connrefused": "retry-connrefused",
+    "retry-all-errors": "retry-all-errors",
+    "retry-max-time=": "retry-max-time",
     "get": "G",
     "cookie=": "b",
     "referer=": "e",
@@ -73,6 +75,14 @@ _LONG = {
     "no-buffer": "N",
     "disable": "q",
     "interface=": "interface",
+    "max-redirs=": "max-redirs",
+    "parallel": "Z",
+    "tlsv1.2": "tlsv1.2",
+    "tlsv1.3": "tlsv1.3",
+    "no-keepalive": "no-keepalive",
+    "keepalive-time=": "keepalive-time",
+    "tcp-nodelay": "tcp-nodelay",
+    "path-as-is": "path-as-is",
 }
 
 
@@ -93,7 +103,7 @@ def _seconds(text: str) -> float | None:
 
 @tool("curl")
 async def curl(process: Process, args: list[str]) -> int:
-    options = parse(args, "sSOvIikfLG46gVN#jnaq", "oXdHmwuAEbeFDxTcCr", long=_LONG)
+    options = parse(args, "sSOvIikfLG46gVN#jnaqZ", "oXdHmwuAEbeFDxTcCr", long=_LONG)
     if "V" in options:
         await process.write(f"curl {VERSION} (x86_64-pc-linux-gnu) libcurl/{VERSION} OpenSSL/3.0.13\n")
         return 0
@@ -132,9 +142,12 @@ class _Transfer:
             except CurlFailure as failure:
                 code, message = failure.code, failure.message
             again = code in (6, 28) or (code == 7 and "retry-connrefused" in self.options)
-            if not again or attempt == attempts - 1:
-                break
+            again = again or (code != 0 and "retry-all-errors" in self.options)
             delay = _seconds(self.options.value("retry-delay", "")) or float(min(600, 2**attempt))
+            limit = _seconds(self.options.value("retry-max-time", ""))
+            late = limit is not None and self.process.clock.now + delay - self.started > limit
+            if not again or late or attempt == attempts - 1:
+                break
             left = attempts - attempt - 1
             text = f"Warning: Transient problem: timeout Will retry in {delay:.0f} seconds. {left} retries left.\n"
             await self.process.error(text)
@@ -164,8 +177,10 @@ class _Transfer:
             if "L" not in self.options or response.status not in (301, 302, 303, 307, 308) or not location:
                 break
             self.redirects += 1
-            if self.redirects > MAX_REDIRECTS:
-                raise CurlFailure(47, f"Maximum ({MAX_REDIRECTS}) redirects followed")
+            wanted = self.options.value("max-redirs", "")
+            most = int(wanted) if wanted.isdigit() else MAX_REDIRECTS
+            if self.redirects > most:
+                raise CurlFailure(47, f"Maximum ({most}) redirects followed")
             if "i" in self.options or "I" in self.options:
                 await self._emit(_head_text(response).encode())
             follow = parse_url(urljoin(f"{url.scheme}://{url.authority}{url.target}", location))
