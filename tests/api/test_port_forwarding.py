@@ -233,3 +233,32 @@ def test_any_bytes_are_frames_or_an_error(data: bytes) -> None:
         assert str(refusal)
         return
     assert len(events) <= len(data) // 8, "a frame has a head of eight bytes"
+
+
+def test_the_proxy_to_a_service_takes_any_of_its_ready_pods(pods: RunningApi) -> None:
+    core, slices = "/api/v1/namespaces/default", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+    container = {"name": "main", "image": "registry.k8s.io/e2e-test-images/agnhost:2.53", "args": ["netexec"]}
+    names = ["one", "two", "unready"]
+    with pods.http() as client:
+        for name in names:
+            spec = {"nodeName": "worker", "containers": [container]}
+            client.post(f"{core}/pods", json={"metadata": {"name": name}, "spec": spec}).raise_for_status()
+        service = {"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80, "targetPort": 8080}]}}
+        client.post(f"{core}/services", json=service).raise_for_status()
+        pods.advance(20)
+        piece = {
+            "metadata": {"name": "web-1", "labels": {"kubernetes.io/service-name": "web"}},
+            "addressType": "IPv4",
+            "ports": [{"name": "", "port": 8080, "protocol": "TCP"}],
+            "endpoints": [
+                {
+                    "addresses": [client.get(f"{core}/pods/{name}").json()["status"]["podIP"]],
+                    "conditions": {"ready": name != "unready"},
+                    "targetRef": {"kind": "Pod", "name": name},
+                }
+                for name in names
+            ],
+        }
+        client.post(slices, json=piece).raise_for_status()
+        answers = {client.get(f"{core}/services/web/proxy/hostname").text for _ in range(20)}
+    assert answers == {"one", "two"}

@@ -71,24 +71,25 @@ async def service(backend: Backend, request: Request, row: Resource) -> None:
         chosen = ports[0]
     if chosen is None:
         raise ServiceUnavailable(f'no service port "{port}" found for service "{name}"')
-    for endpoint, number in _endpoints(backend, namespace, name, chosen.get("name", "")):
-        target = endpoint.get("targetRef") or {}
-        behind = backend.store.get("pods", namespace, target.get("name", "")) if target.get("kind") == "Pod" else None
-        if behind is not None:
-            await _call(backend, request, behind, number, tls=scheme == "https")
-            return
-    raise ServiceUnavailable(f'no endpoints available for service "{name}"')
+    behind = _pods_behind(backend, namespace, name, chosen.get("name", ""))
+    if not behind:
+        raise ServiceUnavailable(f'no endpoints available for service "{name}"')
+    found, number = backend.world.randomness.stream("service proxy").choice(behind)
+    await _call(backend, request, found, number, tls=scheme == "https")
 
 
-def _endpoints(backend: Backend, namespace: str, service: str, port: str) -> list[tuple[Obj, int]]:
+def _pods_behind(backend: Backend, namespace: str, service: str, port: str) -> list[tuple[Obj, int]]:
+    """The ready pods of a Service's port and the port's number in each."""
     found = []
     for piece in backend.store.objects(_SLICES, namespace):
         if labels_of(piece).get("kubernetes.io/service-name") != service:
             continue
         number = next((p.get("port") for p in piece.get("ports") or () if (p.get("name") or "") == port), None)
         for endpoint in piece.get("endpoints") or ():
-            if number is not None and dig(endpoint, "conditions", "ready", default=True):
-                found.append((endpoint, number))
+            target = endpoint.get("targetRef") or {}
+            pod = backend.store.get("pods", namespace, target.get("name", "")) if target.get("kind") == "Pod" else None
+            if pod is not None and number is not None and dig(endpoint, "conditions", "ready", default=True):
+                found.append((pod, number))
     return found
 
 
