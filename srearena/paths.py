@@ -45,3 +45,8 @@ def _of_user(variable: str, base_variable: str, default: Path) -> Path:
         return Path(named)
     base = os.environ.get(base_variable)
     return (Path(base) if base else Path.home() / default) / "srearena"
+
+
+def incidents_directory() -> Path:
+    """Where incidents that came in files are kept by id: `SREARENA_INCIDENTS`, or `data/incidents`."""
+    return Path(os.environ.get("SREARENA_INCIDENTS") or Path("data") / "incidents")

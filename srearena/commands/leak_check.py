@@ -41,7 +41,8 @@ def command(ids: tuple[str, ...], everything: bool, seed: int, as_json: bool) ->
 
 
 def _check(registry: ProblemRegistry, name: str, seed: int) -> list[str]:
-    problem, spec = registry.get_problem(name, seed), EpisodeSpec(seed=seed, in_process=True, config=Config())
+    problem = registry.get_problem(name, seed)
+    spec = EpisodeSpec(seed=seed, in_process=True, config=Config()).pinned_by(problem)
     episode = Episode(problem, embedded_cluster(problem, spec), spec)
     try:
         episode.prepare()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -17,7 +15,7 @@ from srearena.backends import backend_options, chosen_config
 from srearena.conductor.episode.spec import Timeline
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.conductor.trials.processes import in_processes
+from srearena.conductor.trials.processes import in_processes, with_signals
 from srearena.errors import SreArenaError
 from srearena.observer.recorder import LAYOUTS, Recorder
 from srearena.observer.recording.data_set import DataSet, Scenario, verify_files
@@ -87,7 +85,7 @@ def command(
         raise ArenaError("which problem? Name one, or use --all for a data set of many; `srearena problems` lists them")
     answers_directory = out if with_answer else answers or out.with_name(f"{out.name}-answers")
     recorder = Recorder(seed=seed, timeline=timeline, config=config, itbench_names=itbench_names, layout=layout)
-    problem = registry.get_problem(problems[0])
+    problem = registry.get_problem(registry.identify(problems[0]))
     recording = recorder.record(problem, out, answers_directory, lambda text: click.echo(text, err=True))
     rows = ", ".join(f"{count} {kind}" for kind, count in recording.rows.items())
     click.echo(f"{recording.directory}: {rows}")
@@ -113,7 +111,7 @@ def _data_set(data_set: DataSet, chosen: list[str], recorder: Recorder, parallel
     recorded = (
         (work(scenario) for scenario in waiting)
         if parallel <= 1
-        else in_processes(partial(_with_signals, work), waiting, parallel)
+        else in_processes(partial(with_signals, work), waiting, parallel)
     )
     try:
         with closing(recorded):  # no process may finish a scenario after the manifest is written
@@ -127,17 +125,6 @@ def _data_set(data_set: DataSet, chosen: list[str], recorder: Recorder, parallel
     click.echo(f"answers: {data_set.answers}")
     if failed:
         raise click.exceptions.Exit(1)
-
-
-def _with_signals(work: Callable[[Scenario], _Result], scenario: Scenario) -> _Result:
-    """Run in a child process: ignore Ctrl-C, which the parent handles, and clean up on SIGTERM."""
-
-    def terminate(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, terminate)
-    return work(scenario)
 
 
 def _record_one(data_set: DataSet, recorder: Recorder, scenario: Scenario) -> _Result:

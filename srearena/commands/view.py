@@ -15,6 +15,8 @@ import click
 from srearena import completions
 from srearena.cluster import registry
 from srearena.conductor.errors import ArenaError
+from srearena.conductor.problems.incidents.document import is_incident_file
+from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.option_types import PORT
 from srearena.paths import results_directory
 from srearena.snapshots.layout import find_snapshots
@@ -22,10 +24,16 @@ from srearena.view.catalog import Catalog, viewed_folders
 from srearena.view.export import exported
 from srearena.view.http_app import ViewApp, serve
 from srearena.view.incidents.found import Incidents
+from srearena.view.playing import Plays
 
 
 @click.command()
-@click.argument("places", nargs=-1, metavar="[RUN | CLUSTER | RECORDING | FOLDER]...", shell_complete=completions.runs)
+@click.argument(
+    "places",
+    nargs=-1,
+    metavar="[RUN | CLUSTER | RECORDING | FOLDER | INCIDENT.yaml]...",
+    shell_complete=completions.runs,
+)
 @click.option("--port", type=PORT, default=0, help="Port on the loopback interface; by default a free one.")
 @click.option("--open", "open_browser", is_flag=True, help="Open the link in the default browser.")
 @click.option(
@@ -41,13 +49,17 @@ def command(
 ) -> None:
     """View incidents and results in the browser: running CLUSTERs and RUNs by name, RECORDINGs, leaderboards.
 
+    An incident's file is listed first among the problems that can be played.
+
     Without arguments, all runs of `data/results` and the leaderboard of `leaderboard_results`. Running clusters and
     episodes are always there. The application is served on the loopback interface, for those who have the link.
     """
+    files = [place for place in places if is_incident_file(place) and Path(place).is_file()]
+    playable = ProblemRegistry().match(files) if files else []
     clusters = [entry.name for entry in registry.all_running() if entry.name in places]
     recorded = {place: find_snapshots(Path(place)) for place in places if Path(place).is_dir()}
     recordings = [directory.absolute() for found in recorded.values() for directory in found]
-    others = [place for place in places if place not in clusters and not recorded.get(place)]
+    others = [place for place in places if place not in [*clusters, *files] and not recorded.get(place)]
     catalog = Catalog(viewed_folders(others))
     results = results_directory().absolute()
     incidents = Incidents([*catalog.folders, *([results] if results not in catalog.folders else [])], recordings)
@@ -59,6 +71,7 @@ def command(
     def ready(at: int) -> None:
         named = f"cluster:{clusters[0]}" if clusters else "recording:0" if len(recordings) == 1 else ""
         page = f"#/incident/{quote(named, safe='')}" if named else "#/incidents" if recordings else ""
+        page = "#/play" if playable else page
         link = f"http://127.0.0.1:{at}/?token={quote(token)}{page}"
         if as_json:
             click.echo(json.dumps({"link": link, "url": f"http://127.0.0.1:{at}", "token": token}))
@@ -68,7 +81,7 @@ def command(
         if open_browser:
             webbrowser.open(link)
 
-    application = ViewApp(catalog, token, incidents)
+    application = ViewApp(catalog, token, incidents, Plays(results, playable))
     # SIGTERM ends the episodes in play too: uvicorn raises it again for this handler.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -24,6 +24,7 @@ from srearena.conductor.episode.episode import Episode
 from srearena.conductor.episode.preparation import Say
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError
+from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.results.store import (
     folder_of,
@@ -68,6 +69,7 @@ class Conductor:
         """The event log of the latest episode, also after it has failed."""
         self.result: dict[str, Any] | None = None
         self.spec = spec or EpisodeSpec()
+        self._seed = self.spec.seed
         self._results = results
         self._trial = trial
         self._say = say
@@ -83,9 +85,17 @@ class Conductor:
     def init_problem(self, problem_id: str) -> tuple[str, str, dict[str, str]]:
         """Prepare a problem and return what the agent gets: description, instructions, actions."""
         self.close()
+        problem_id = self.problems.identify(problem_id)
         selection = self.problems.resolve(problem_id)
-        problem = self.problems.get_problem(problem_id, self.spec.variant)
-        spec = replace(self.spec, stages=self.spec.stages or selection.stages, config=self.spec.backend)
+        self.prepare(self.problems.get_problem(problem_id, self.spec.variant), selection.stages)
+        assert self.episode is not None
+        return self.episode.description, self.episode.instructions, self.episode.actions
+
+    def prepare(self, problem: Problem, stages: tuple[str, ...] | None = None) -> None:
+        """Prepare the episode of a problem, up to the agent's start."""
+        self.close()
+        spec = replace(self.spec, stages=self.spec.stages or stages, config=self.spec.backend).pinned_by(problem)
+        self._seed = spec.seed
         cluster = open_cluster(problem, spec, say=self._say)
         self.session = Session((self._results or results_directory()) / ".live")
         try:
@@ -96,7 +106,6 @@ class Conductor:
             self.close()
             cluster.close()
             raise
-        return self.episode.description, self.episode.instructions, self.episode.actions
 
     async def start_problem(self, max_steps: int | None = None) -> dict[str, Any]:
         """Run the agent until its last submission or a limit, and return the graded result."""
@@ -186,7 +195,7 @@ class Conductor:
             episode,
             agent=self.agent_name,
             isolation=self.isolation,
-            seed=self.spec.seed,
+            seed=self._seed,
             trial=self._trial,
             run=run.name,
         )

@@ -21,6 +21,7 @@ import yaml
 from srearena.cluster import Cluster, start_embedded
 from srearena.conductor.episode.agent_access import access_to, grant, revoke
 from srearena.conductor.episode.environment import open_cluster
+from srearena.conductor.episode.noise import Noise
 from srearena.conductor.episode.preparation import Preparation, TimedCluster
 from srearena.conductor.episode.spec import EpisodeSpec, Timeline
 from srearena.conductor.problems.base import Problem
@@ -131,15 +132,19 @@ class Recorder:
         key = out / GROUND_TRUTH if beside else recording.answer_key
         return replace(recording, directory=out, answer_key=key)
 
+    def _seed_of(self, problem: Problem) -> int:
+        """An incident in a file has its own seed."""
+        return int(problem.pins.get("seed", self.seed))
+
     def _record(self, problem: Problem, draft: Path, answers: Path, say: Say) -> Recording:
         if not self.config.embedded:
             return self._record_on_real_cluster(problem, draft, answers, say)
         model = problem.app.model_path
         cluster = start_embedded(
-            seed=self.seed,
+            seed=self._seed_of(problem),
             start=START,
             speed=0,
-            secret=hashlib.sha256(f"recording {self.seed}".encode()).hexdigest(),
+            secret=hashlib.sha256(f"recording {self._seed_of(problem)}".encode()).hexdigest(),
             models=[model.parent] if model is not None else [],
             in_process=True,
         )
@@ -169,7 +174,9 @@ class Recorder:
 
     def _run(self, problem: Problem, cluster: _SampledCluster, draft: Path, answers: Path, say: Say) -> Recording:
         timeline = replace(self.timeline, before=self.timeline.before + _WARM_UP)
-        stage = _UnprobedPreparation(problem, cluster, timeline, say, seed=self.seed)
+        seed = self._seed_of(problem)
+        noise = Noise(problem, seed) if problem.pins.get("noise") else None
+        stage = _UnprobedPreparation(problem, cluster, timeline, say, seed=seed, noise=noise)
         stage.deploy()
         endpoints = cluster.telemetry
         with (

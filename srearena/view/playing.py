@@ -12,7 +12,7 @@ import os
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from secrets import SystemRandom, token_hex
 from typing import Any
@@ -170,12 +170,14 @@ class Play:
 class Plays:
     """Episodes in play, by id. Safe to use from several threads."""
 
-    def __init__(self, results: Path) -> None:
+    def __init__(self, results: Path, incidents: Sequence[str] = ()) -> None:
+        """`incidents`: the ids of incidents in files, which can be played beside the registered problems."""
+        self._incidents = list(incidents)
         self._results = results
         self._plays: dict[str, Play] = {}
         self._lock = threading.Lock()
         self.routes: dict[tuple[str, str], Callable[[dict[str, str]], Any]] = {
-            ("GET", "/api/problems"): lambda query: {"problems": problems()},
+            ("GET", "/api/problems"): lambda query: {"problems": problems(self._incidents)},
             ("GET", "/api/plays"): lambda query: {"plays": [play.document() for play in self._plays.values()]},
             ("POST", "/api/play/start"): self._start,
             ("POST", "/api/play/act"): lambda query: self._find(query).act(query.get("line", "")),
@@ -210,7 +212,7 @@ class Plays:
     def _start(self, query: dict[str, str]) -> dict[str, Any]:
         name = query.get("problem", "")
         names = ProblemRegistry().get_problem_ids()
-        if name and name not in names:
+        if name and name not in [*self._incidents, *names]:
             raise PlayError(f"there is no problem {name!r}")
         with self._lock:
             if sum(not play.is_over for play in self._plays.values()) >= _AT_ONCE:
@@ -231,10 +233,10 @@ class Plays:
         return {}
 
 
-def problems() -> list[dict[str, str]]:
+def problems(incidents: Sequence[str] = ()) -> list[dict[str, str]]:
     """The problems to choose from, as `srearena problems` lists them: without the answers."""
     registry = ProblemRegistry()
-    summaries = [registry.get_problem(name).summary() for name in registry.get_problem_ids()]
+    summaries = [registry.get_problem(name).summary() for name in (*incidents, *registry.get_problem_ids())]
     return [
         {"id": one.id, "application": one.application, "level": one.level, "difficulty": one.difficulty}
         for one in summaries

@@ -102,6 +102,23 @@ class Episode:
         self._began, self._began_virtual = monotonic(), self.cluster.elapsed
         self._open_next()
 
+    def exchange_problem(self, problem: Problem) -> None:
+        """Continue with another problem on the same healthy system, for one that needs nothing set up.
+
+        Only in the no-op stage, before any fault: the world of one application is prepared once for many problems.
+        """
+        healthy = self.problem.baseline
+        if self.stage != "noop" or healthy is None:
+            raise EnvironmentFailure("only a healthy system can be handed to another problem")
+        problem.attach(self.cluster)
+        problem.baseline, problem.known_objects = healthy, self.problem.known_objects
+        self.problem = self._preparation.problem = problem
+        if self.noise is not None:
+            self.noise.problem = problem
+        oracle = problem.mitigation_oracle
+        if isinstance(oracle, MitigationOracle):
+            healthy.facts.update(oracle.record_baseline(except_for=healthy.facts))
+
     @property
     def description(self) -> str:
         """The description of the system for the agent, without anything about the fault."""

@@ -65,7 +65,7 @@ def embedded_cluster(problem: Problem, spec: EpisodeSpec) -> TimedCluster:
             seed=spec.seed,
             start=spec.start,
             speed=spec.speed,
-            behind=spec.phases.total,
+            behind=spec.phases.total + problem.arrival_seconds,
             models=models,
             in_process=spec.in_process,
         )

@@ -8,10 +8,13 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from srearena.conductor.episode.limits import Limits
 from srearena.config import Config, load_config
+
+if TYPE_CHECKING:
+    from srearena.conductor.problems.base import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,10 @@ class EpisodeSpec:
     def backend(self) -> Config:
         """The configuration of the cluster to run on."""
         return self.config if self.config is not None else load_config()
+
+    def pinned_by(self, problem: Problem) -> EpisodeSpec:
+        """This value with what the problem decides itself: an incident in a file has its own seed."""
+        return replace(self, **problem.pins)
 
     @property
     def phases(self) -> Timeline:

@@ -10,7 +10,7 @@ and an agent that submits as soon as its commands return would be judged by them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from srearena.conductor.oracles.base import Oracle, Verdict
@@ -70,9 +70,10 @@ class MitigationOracle(Oracle):
         self.on_working: Callable[[], None] = lambda: None
         """Called when the system is found to work, before the checks that disrupt it."""
 
-    def record_baseline(self) -> dict[str, Any]:
-        """Record what the checks compare with later, on the healthy system."""
-        return {check.name: check.record_baseline(self.problem) for check in self.checks}
+    def record_baseline(self, except_for: Collection[str] = ()) -> dict[str, Any]:
+        """Record what the checks compare with later, on the healthy system; not for checks that have done so."""
+        checks = [check for check in self.checks if check.name not in except_for]
+        return {check.name: check.record_baseline(self.problem) for check in checks}
 
     def first_complaint(self) -> str:
         """The first complaint of any check; empty where all checks pass. Cheaper than `evaluate`."""

@@ -65,8 +65,14 @@ class Problem(ABC):
     """Whether the fault destroyed the data of the faulty services, so that new claims are a repair."""
     varies: ClassVar[Mapping[str, Choice]] = {}
     """The constructor's arguments that a seed draws, each with its values; see `variation`."""
-    load: ClassVar[Mapping[str, Any]] = {}
+    varies_further: ClassVar[Mapping[str, Choice]] = {}
+    """What generated incidents draw in addition: an id that names its target fixes it, and they have no such id."""
+    load: Mapping[str, Any] = {}
     """Settings of the application's load that replace those of its `workload.yaml`."""
+    pins: Mapping[str, Any] = {}
+    """Settings of `EpisodeSpec` that the problem decides, whatever was asked for."""
+    arrival_seconds: float = 0.0
+    """How long the fault takes to arrive, beside the usual phases."""
     affects_new_pods: bool = False
     """Whether the fault also affects pods of other workloads that start while it lasts."""
 

@@ -8,35 +8,45 @@ from typing import Any
 from srearena.cluster import Cluster
 from srearena.conductor.errors import ProblemError
 from srearena.conductor.oracles.base import Oracle, Verdict
+from srearena.conductor.oracles.checks import Check
 from srearena.conductor.oracles.localization import LocalizationOracle
-from srearena.conductor.oracles.mitigation import MitigationOracle
+from srearena.conductor.oracles.mitigation import MitigationOracle, usual_checks
 from srearena.conductor.problems.base import Problem
-from srearena.conductor.problems.metadata import Entity, Origin
+from srearena.conductor.problems.metadata import Difficulty, Entity, Level, Origin
 from srearena.utils.decorators import mark_fault_injected
 
+_SHARED = ("baseline", "handed_over", "known_objects", "injected_at")
+"""What the conductor sets: one system for all parts."""
 
-class _All(MitigationOracle):
-    """Passes when the oracles of all parts pass."""
 
-    def __init__(self, problem: Problem, oracles: Sequence[Oracle]) -> None:
-        super().__init__(problem, checks=())
-        self._oracles = oracles
+class _OfPart(Check):
+    """A check of one part: it asks what only that part declares.
 
-    def record_baseline(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {}
-        for oracle in self._oracles:
-            if isinstance(oracle, MitigationOracle):
-                facts.update(oracle.record_baseline())
-        return facts
+    Why it cannot be gamed: it is that check, unchanged.
+    """
 
-    def evaluate(self, submission: Any) -> Verdict:
-        for oracle in self._oracles:
-            if isinstance(oracle, MitigationOracle):
-                oracle.on_working = self.on_working
-        verdicts = [Verdict.from_answer(oracle.evaluate(submission)) for oracle in self._oracles]
-        passed = all(verdict.passed for verdict in verdicts)
-        reasons = tuple(dict.fromkeys(reason for v in verdicts if passed or not v.passed for reason in v.reasons))
-        return Verdict(passed, sum(verdict.score for verdict in verdicts) / len(verdicts), reasons)
+    def __init__(self, check: Check, part: Problem) -> None:
+        self.name, self.disruptive, self.policy = check.name, check.disruptive, check.policy
+        self._check = check
+        self._part = part
+
+    def record_baseline(self, problem: Problem) -> Any:
+        return self._check.record_baseline(self._part)
+
+    def complaints(self, problem: Problem) -> list[str]:
+        return self._check.complaints(self._part)
+
+
+def _merged(parts: Sequence[Problem]) -> list[Check]:
+    """The checks of all parts. The usual ones look at the whole system, so they run once."""
+    merged = usual_checks()
+    usual = {type(check): vars(check) for check in merged}
+    for part in parts:
+        oracle = part.oracle_for("mitigation")
+        if not isinstance(oracle, MitigationOracle):
+            raise ProblemError(f"{part.id} cannot be combined: its mitigation is not graded by checks")
+        merged += [_OfPart(check, part) for check in oracle.checks if usual.get(type(check)) != vars(check)]
+    return merged
 
 
 class _Any(Oracle):
@@ -53,8 +63,8 @@ class _Any(Oracle):
 
 class Composition(Problem):
     family = "composition"
-    level = "correlated"
-    difficulty = "hard"
+    level: Level = "correlated"
+    difficulty: Difficulty = "hard"
 
     def __init__(self, parts: Sequence[Problem]) -> None:
         namespaces = {part.namespace for part in parts}
@@ -67,13 +77,17 @@ class Composition(Problem):
         self.app = parts[0].app
         self.faulty_service = [name for part in parts for name in part.faulty_services]
         self.repairable = all(part.repairable for part in parts)
+        self.data_is_lost = any(part.data_is_lost for part in parts)
+        self.undone_by_recovery = any(part.undone_by_recovery for part in parts)
+        self.extra_namespaces = tuple(dict.fromkeys(name for part in parts for name in part.extra_namespaces))
+        self.load = {key: value for part in parts for key, value in part.load.items()}
         self.runs_on = tuple(backend for backend in parts[0].runs_on if all(backend in part.runs_on for part in parts))
         self.explanation = " ".join(part.explanation for part in parts)
         self.remedy = "\n".join(part.remedy for part in parts)
         self.affects_new_pods = any(part.affects_new_pods for part in parts)
         self.restart_is_a_remedy = all(part.restart_is_a_remedy for part in parts)
         self.localization_oracle = LocalizationOracle(self)
-        self.mitigation_oracle = _All(self, [part.oracle_for("mitigation") for part in parts])
+        self.mitigation_oracle = MitigationOracle(self, checks=_merged(parts))
 
     def attach(self, cluster: Cluster) -> None:
         super().attach(cluster)
@@ -82,9 +96,9 @@ class Composition(Problem):
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        if name == "baseline":  # one healthy system for all parts
+        if name in _SHARED:
             for part in self.parts:
-                part.baseline = value
+                setattr(part, name, value)
 
     @property
     def analysis_oracle(self) -> Oracle:

@@ -42,7 +42,10 @@ _NODE_EXPORTER: tuple[dict[str, Any], ...] = (
 @problem("wrong_bin_usage", app="hotel_reservation", service="profile")
 class WrongBinUsage(InjectedProblem):
     varies: ClassVar[Mapping[str, Choice]] = {
-        "service": lambda arguments: [name for name in components(arguments) if name != "geo"]
+        # The programs of the other applications are in images of their own.
+        "service": lambda arguments: (
+            [name for name in components(arguments) if name != "geo"] if arguments["app"] == "hotel_reservation" else ()
+        )
     }
     family = "wrong_bin_usage"
     fault = "wrong_bin_usage"

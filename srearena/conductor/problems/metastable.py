@@ -7,7 +7,7 @@ service without repairing it, so the oracle replays the trigger.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from srearena.conductor.errors import ProblemError
@@ -80,7 +80,7 @@ class RetryStorm(MetastableProblem):
     """All services of Blueprint Hotel Reservation have a timeout of 50 ms and thirty retries."""
 
     runs_on = ("embedded",)
-    load: ClassVar[dict[str, Any]] = {"rate": 10_000}
+    load: Mapping[str, Any] = {"rate": 10_000}
     """With the usual 3,000 requests a second most storms die down within minutes, because the simulated services serve
     a request in less than 0.1 ms. With 10,000 each of 14 lasted (seeds 0 to 6, both triggers). Not measured on a real
     cluster, whose services are slower."""

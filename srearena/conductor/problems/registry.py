@@ -6,6 +6,7 @@ A class is registered under one or more ids by decorator, with the arguments of 
     class MissingService(Problem): ...
 
 Ids of older benchmarks are supported: a task suffix (`-detection-1`) selects one stage. `a+b` combines two problems.
+Incidents in files (`incidents`) have ids as well: those of the package their file's name, all others a digest.
 """
 
 from __future__ import annotations
@@ -17,21 +18,29 @@ import pkgutil
 import random
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, TypeVar
 
 from srearena.conductor.errors import ProblemError, UnknownProblem
 from srearena.conductor.problems.base import Problem
+from srearena.conductor.problems.incidents.document import Incident, is_incident_file, read_incident
+from srearena.conductor.problems.incidents.library import find, is_incident_id, keep
 from srearena.conductor.problems.metadata import contradiction
 from srearena.conductor.problems.variation import varied
 from srearena.conductor.stages import in_order
+from srearena.service.apps import find_application
 
 ENTRY_POINTS = "srearena.problems"
 _TASK_SUFFIX = re.compile(r"(?P<name>.+)-(?P<stage>detection|localization|analysis|mitigation)(-(?P<number>\d+))?")
-_NOT_PROBLEMS = frozenset(("base", "registry", "metadata", "helpers", "composition", "targets", "variation"))
+_NOT_PROBLEMS = frozenset(
+    ("base", "registry", "metadata", "helpers", "composition", "incidents", "targets", "variation")
+)
+_COMPOUND = Path(__file__).parent / "compound"
+"""Incidents in files that come with the package; the name of the file is the id."""
 
 C = TypeVar("C", bound=type[Problem])
 
@@ -44,6 +53,10 @@ class Entry:
     make: Callable[[random.Random | None], Problem]
     """Makes the problem, with target and parameters drawn from a stream, or the catalogue's own without one."""
     tags: frozenset[str] = frozenset()
+    kind: type[Problem] | None = None
+    """The class; None for an incident in a file."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """The registered arguments of its constructor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +83,52 @@ def problem(name: str, *, aliases: Sequence[str] = (), tags: Sequence[str] = (),
             raise ProblemError(f"two problems are called {name!r}: ids are unique")
 
         def make(stream: random.Random | None) -> Problem:
-            instance = kind(**arguments if stream is None else varied(kind, arguments, stream))
-            instance.id = name
-            wrong = contradiction(instance.level, instance.analysis_level, instance.fault_type)
-            if wrong:
-                raise ProblemError(f"{name}: {wrong}")
-            return instance
+            return _instance(name, kind, arguments if stream is None else varied(kind, arguments, stream))
 
-        _entries[name] = Entry(name, make, frozenset(tags))
+        _entries[name] = Entry(name, make, frozenset(tags), kind, arguments)
         _aliases.update(dict.fromkeys(aliases, name))
         return kind
 
     return register
+
+
+def _instance(name: str, kind: type[Problem], arguments: Mapping[str, Any]) -> Problem:
+    instance = kind(**arguments)
+    instance.id = name
+    wrong = contradiction(instance.level, instance.analysis_level, instance.fault_type)
+    if wrong:
+        raise ProblemError(f"{name}: {wrong}")
+    return instance
+
+
+def _with_arguments(name: str, arguments: Mapping[str, Any]) -> Problem:
+    """The problem of a registered class, with other arguments of its constructor."""
+    entry = _entries.get(_aliases.get(name, name))
+    if entry is None or entry.kind is None:
+        raise UnknownProblem(f"an incident consists of registered problems, and {name!r} is none")
+    return _instance(entry.id, entry.kind, {**entry.arguments, **arguments})
+
+
+def problem_of(incident: Incident) -> Problem:
+    """Create the problem that a document describes, not attached to any cluster."""
+    from srearena.conductor.problems.incidents.problem import IncidentProblem  # a composition, as below
+
+    instance = IncidentProblem(incident, _with_arguments)
+    application = find_application(incident.application)
+    if application.namespace != instance.app.namespace:
+        raise ProblemError(f"the faults of {incident.id} are not on {incident.application}")
+    return instance
+
+
+def _register_compound(path: Path) -> None:
+    name = path.stem
+
+    def make(stream: random.Random | None) -> Problem:
+        instance = problem_of(read_incident(path))
+        instance.id = name
+        return instance
+
+    _entries[name] = Entry(name, make, frozenset({"compound"}))
 
 
 @cache
@@ -91,6 +138,8 @@ def discover() -> None:
     for module in pkgutil.iter_modules(package.__path__):
         if module.name not in _NOT_PROBLEMS:
             importlib.import_module(f"{package.__name__}.{module.name}")
+    for path in sorted(_COMPOUND.glob("*.yaml")):
+        _register_compound(path)
     for point in entry_points(group=ENTRY_POINTS):
         try:
             point.load()
@@ -110,6 +159,9 @@ class ProblemRegistry:
             in_order((task_type,))
         return sorted(_entries)
 
+    def entries(self) -> list[Entry]:
+        return [_entries[name] for name in self.get_problem_ids()]
+
     def get_problem_count(self, task_type: str | None = None) -> int:
         return len(self.get_problem_ids(task_type))
 
@@ -122,7 +174,7 @@ class ProblemRegistry:
 
     def _resolve_one(self, text: str) -> Selection:
         name = _aliases.get(text, text)
-        if name in _entries:
+        if name in _entries or is_incident_id(name):
             return Selection((name,))
         old = _TASK_SUFFIX.fullmatch(text)
         if old is not None:
@@ -144,6 +196,10 @@ class ProblemRegistry:
         are the catalogue's own. Combined problems keep the catalogue's, whose targets do not interfere.
         """
         selection = self.resolve(text)
+        if any(is_incident_id(name) for name in selection.ids):
+            if len(selection.ids) > 1:
+                raise ProblemError(f"{selection.id} cannot be combined: put all faults into one incident's file")
+            return problem_of(find(selection.ids[0]))
         if len(selection.ids) == 1:
             name = selection.ids[0]
             return _entries[name].make(None if variant is None else random.Random(f"{variant}:{name}:target"))
@@ -154,10 +210,21 @@ class ProblemRegistry:
 
     get_problem_instance = get_problem
 
+    def identify(self, text: str) -> str:
+        """The id for what a user has typed: an incident's file goes into the library and has an id from then on.
+
+        Only for what the local user types. What comes over the network is resolved as an id, and opens no file.
+        """
+        if not is_incident_file(text):
+            return text
+        incident = read_incident(Path(text))
+        problem_of(incident)  # says now what is wrong with it
+        return keep(incident)
+
     def match(self, patterns: Iterable[str]) -> list[str]:
         """The ids that match globs or ids; UnknownProblem where one of them matches nothing."""
         matches: dict[str, None] = {}
-        for pattern in patterns:
+        for pattern in map(self.identify, patterns):
             if any(mark in pattern for mark in "*?["):
                 ids = fnmatch.filter(sorted(_entries), pattern)
                 if not ids:

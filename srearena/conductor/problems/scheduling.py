@@ -32,6 +32,7 @@ class AssignToNonExistentNode(InjectedProblem):
 
 @problem("scale_pod_zero_social_net", app="social_network", service="user-service")
 class ScalePodZero(InjectedProblem):
+    varies_further: ClassVar[Mapping[str, Choice]] = {"service": components}
     family = "scale_pod_zero"
     difficulty = "easy"
     fault = "scale_pods_to_zero"

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from srearena.conductor.problems.injected import InjectedProblem
 from srearena.conductor.problems.registry import problem
+from srearena.conductor.problems.targets import named_by_dns
 from srearena.conductor.problems.variation import Choice
 
 
@@ -17,6 +18,7 @@ from srearena.conductor.problems.variation import Choice
 @problem("k8s_target_port-misconfig-3", app="social_network", service="post-storage-service")
 class TargetPort(InjectedProblem):
     varies: ClassVar[Mapping[str, Choice]] = {"port": (9999, 9191, 8999, 19090)}
+    varies_further: ClassVar[Mapping[str, Choice]] = {"service": named_by_dns}
     family = "k8s_target_port-misconfig"
     difficulty = "easy"
     fault = "misconfig_k8s"

@@ -9,11 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["caller", "callers", "components", "dependents", "itself_and_callers", "named_by_dns", "stores"]
+__all__ = [
+    "APPLICATIONS",
+    "caller",
+    "callers",
+    "components",
+    "dependents",
+    "itself_and_callers",
+    "named_by_dns",
+    "stores",
+]
 
 _COMPOSE = ("compose-post-service", "nginx-thrift")
 _TEXT = ("text-service", *_COMPOSE)
 _SHOP = ("frontend", "frontend-proxy")
+_BOUTIQUE = ("frontend",)
 _CALLERS: dict[str, dict[str, tuple[str, ...]]] = {
     "hotel_reservation": {
         "geo": ("search", "frontend"),
@@ -47,9 +57,23 @@ _CALLERS: dict[str, dict[str, tuple[str, ...]]] = {
         "recommendation": _SHOP,
         "shipping": _SHOP,
     },
+    "online_boutique": {
+        "adservice": _BOUTIQUE,
+        "cartservice": _BOUTIQUE,
+        "checkoutservice": _BOUTIQUE,
+        "currencyservice": _BOUTIQUE,
+        "emailservice": ("checkoutservice", *_BOUTIQUE),
+        "paymentservice": ("checkoutservice", *_BOUTIQUE),
+        "productcatalogservice": _BOUTIQUE,
+        "recommendationservice": _BOUTIQUE,
+        "shippingservice": _BOUTIQUE,
+    },
 }
 """Without the frontends themselves, whose failure shows its origin at once."""
-_CALL_NOBODY = frozenset({"media-service", "unique-id-service", "ad", "currency", "payment", "quote"})
+_CALL_NOBODY = frozenset(
+    {"media-service", "unique-id-service", "ad", "currency", "payment", "quote", "adservice", "currencyservice"}
+    | {"emailservice", "paymentservice", "productcatalogservice", "shippingservice"}
+)
 _HOTEL_STORES = ("geo", "profile", "rate", "recommendation", "reservation", "user")
 Arguments = Mapping[str, Any]
 
@@ -96,3 +120,6 @@ def itself_and_callers(arguments: Arguments) -> Sequence[tuple[str, ...]]:
 def one_of(choices: Mapping[str, Any], argument: str) -> Callable[[Arguments], Sequence[Any]]:
     """The value that belongs to what was drawn for another argument."""
     return lambda arguments: (choices[arguments[argument]],) if arguments[argument] in choices else ()
+
+
+APPLICATIONS = tuple(_CALLERS)

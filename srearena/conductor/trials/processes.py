@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -64,6 +65,17 @@ def _safe_path() -> Iterator[None]:
             del os.environ["PYTHONSAFEPATH"]
         else:
             os.environ["PYTHONSAFEPATH"] = before
+
+
+def with_signals(work: Callable[[_Item], _Result], item: _Item) -> _Result:
+    """Run in a child process: ignore Ctrl-C, which the parent handles, and clean up on SIGTERM."""
+
+    def terminate(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, terminate)
+    return work(item)
 
 
 def _receive(connection: Connection, item: object) -> Any:

@@ -72,6 +72,7 @@ def healthy_counterpart(problem_id: str, spec: EpisodeSpec) -> Iterator[Episode]
     """The prepared episode of a problem whose fault is left out."""
     problem = ProblemRegistry().get_problem(problem_id, spec.variant)
     problem.inject_fault = lambda: None  # type: ignore[method-assign]
+    spec = spec.pinned_by(problem)
     episode = Episode(problem, open_cluster(problem, spec), spec)
     try:
         episode.prepare()

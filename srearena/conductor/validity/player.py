@@ -60,7 +60,7 @@ class PreparedEpisode(Closeable):
 
     def __init__(
         self,
-        problem_id: str,
+        problem: str | Problem,
         seed: int,
         timeline: Timeline,
         config: Config | None = None,
@@ -69,7 +69,7 @@ class PreparedEpisode(Closeable):
         noise: bool = False,
     ) -> None:
         backend = config or Config()
-        self._id = problem_id
+        self._problem = problem
         self._forks = backend.embedded
         self._results = make_folder("proof")
         self._home = self._results / "home"
@@ -81,7 +81,10 @@ class PreparedEpisode(Closeable):
 
     def _prepare(self) -> None:
         try:
-            self._conductor.init_problem(self._id)
+            if isinstance(self._problem, Problem):
+                self._conductor.prepare(self._problem)
+            else:
+                self._conductor.init_problem(self._problem)
         except BaseException:
             self.close()
             raise

@@ -90,7 +90,7 @@ class _Broken:
 
     def __init__(self, problem: Problem, seed: int) -> None:
         self.problem = problem
-        spec = EpisodeSpec(seed, timeline=_TIMELINE, in_process=True, config=Config())
+        spec = EpisodeSpec(seed, timeline=_TIMELINE, in_process=True, config=Config()).pinned_by(problem)
         self._cluster = open_cluster(problem, spec)
         self._preparation = Preparation(problem, self._cluster, spec.timeline)
 

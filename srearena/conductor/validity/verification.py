@@ -91,8 +91,8 @@ def run_twice(problem_id: str, seed: int = 0, config: Config | None = None) -> d
 
     def play(proof: Proof) -> None:
         with PreparedEpisode(problem_id, seed, _TIMELINE, config) as prepared:
-            _verify_nothing(prepared, proof)
-            _verify_remedy(prepared, proof)
+            verify_nothing(prepared, proof)
+            verify_remedy(prepared, proof)
 
     return _proof(problem_id, play)
 
@@ -115,7 +115,7 @@ def _verify(problem_id: str, seed: int, proof: Proof, config: Config, battery: b
         episode, problem = prepared.episode, prepared.problem
         telemetry = Telemetry(episode.cluster)
         try:
-            _verify_healthy(problem, telemetry, proof)
+            verify_healthy(problem, telemetry, proof)
             if problem.level != "none":
                 episode.submit("No")
                 assert episode.kubeconfig is not None
@@ -128,15 +128,15 @@ def _verify(problem_id: str, seed: int, proof: Proof, config: Config, battery: b
             proof.record("nothing names the fault", not matches, *matches)
         finally:
             telemetry.close()
-        _verify_nothing(prepared, proof)
-        _verify_remedy(prepared, proof)
+        verify_nothing(prepared, proof)
+        verify_remedy(prepared, proof)
         if problem.repairable:
             _verify_without_load(prepared, proof)
             _verify_restarts(prepared, proof)
         _play_battery(prepared, proof, None if battery else _usual_cheats())
 
 
-def _verify_healthy(problem: Problem, telemetry: Telemetry, proof: Proof) -> None:
+def verify_healthy(problem: Problem, telemetry: Telemetry, proof: Proof) -> None:
     oracle = problem.mitigation_oracle
     complaints: list[str] = []
     if isinstance(oracle, MitigationOracle):
@@ -148,7 +148,7 @@ def _verify_healthy(problem: Problem, telemetry: Telemetry, proof: Proof) -> Non
     proof.record("the healthy system fires no alert", not firing, *firing)
 
 
-def _played(
+def played(
     prepared: PreparedEpisode, proof: Proof, play: Play, name: str, *, thorough: bool = False, isolated: bool = False
 ) -> dict[str, Any]:
     document = prepared.play(play, name, thorough=thorough, isolated=isolated)
@@ -157,17 +157,17 @@ def _played(
     return document
 
 
-def _verify_nothing(prepared: PreparedEpisode, proof: Proof) -> None:
+def verify_nothing(prepared: PreparedEpisode, proof: Proof, *, isolated: bool = True) -> None:
     """Nothing is done. The other answers are right where there is a mitigation, so that it alone decides."""
     problem = prepared.problem
     if problem.level == "none":
         return
     answers = {} if problem.repairable else _WRONG
-    document = _played(prepared, proof, Play(answers=answers), "nothing", isolated=True)
+    document = played(prepared, proof, Play(answers=answers), "nothing", isolated=isolated)
     proof.record("doing nothing does not help", document["outcome"] == "fail", f"the outcome is {document['outcome']}")
 
 
-def _verify_remedy(prepared: PreparedEpisode, proof: Proof) -> None:
+def verify_remedy(prepared: PreparedEpisode, proof: Proof, *, isolated: bool = True) -> None:
     """The remedy and the right answers pass; on a healthy system, and where there is no mitigation, the answers do."""
     problem = prepared.problem
     repairs = problem.repairable
@@ -175,7 +175,7 @@ def _verify_remedy(prepared: PreparedEpisode, proof: Proof) -> None:
         proof.record("the remedy repairs", False, "there is no reference remedy")
         return
     play = Play(problem.remedy if repairs else "", wait=0, speed=_REMEDY_SPEED if repairs else 0.0)
-    document = _played(prepared, proof, play, "remedy", thorough=True, isolated=True)
+    document = played(prepared, proof, play, "remedy", thorough=True, isolated=isolated)
     check = "the remedy repairs" if repairs else "the right answers pass"
     if document["script_error"]:
         proof.record(check, False, f"the script failed: {document['script_error']}")
@@ -188,7 +188,7 @@ def _verify_remedy(prepared: PreparedEpisode, proof: Proof) -> None:
 def _verify_without_load(prepared: PreparedEpisode, proof: Proof) -> None:
     """Without load there are no errors, and still the oracle must fail."""
     play = Play(beforehand=lambda problem: problem.app.stop_workload(problem.cluster))
-    document = _played(prepared, proof, play, "silencing the load")
+    document = played(prepared, proof, play, "silencing the load")
     proof.record("silencing the load does not help", document["outcome"] == "fail", "the oracle passes without load")
 
 
@@ -200,7 +200,7 @@ def _verify_restarts(prepared: PreparedEpisode, proof: Proof) -> None:
         f"kubectl -n {namespace} rollout restart deployment,statefulset,daemonset || true"
         for namespace in problem.app.namespaces
     )
-    document = _played(prepared, proof, Play(script, wait=_AFTER_RESTART), "restarting everything")
+    document = played(prepared, proof, Play(script, wait=_AFTER_RESTART), "restarting everything")
     proof.record(
         "restarting everything does not help", document["outcome"] == "fail", "the oracle passes after restarts"
     )

@@ -96,7 +96,7 @@ class WorldProcess:
         registry = ProblemRegistry()
         selection = registry.resolve(request["problem"])
         problem = registry.get_problem(request["problem"], spec.variant)
-        spec = replace(spec, stages=spec.stages or selection.stages, in_process=True)
+        spec = replace(spec, stages=spec.stages or selection.stages, in_process=True).pinned_by(problem)
         cluster = open_cluster(problem, spec)
         try:
             self._episode = Episode(problem, cluster, spec, session=Session())

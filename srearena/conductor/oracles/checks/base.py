@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 class Check(ABC):
     """One condition that a repaired system must meet."""
 
-    name: ClassVar[str]
-    disruptive: ClassVar[bool] = False
+    name: str
+    disruptive: bool = False
     """Whether the check itself changes the system; such checks run last, and only if all others pass."""
-    policy: ClassVar[bool] = False
+    policy: bool = False
     """Whether the check forbids ways to repair that its owners would not accept, rather than asking for a behaviour."""
 
     def record_baseline(self, problem: Problem) -> Any:
