@@ -103,6 +103,7 @@ def _instance(name: str, kind: type[Problem], arguments: Mapping[str, Any]) -> P
 
 def _with_arguments(name: str, arguments: Mapping[str, Any]) -> Problem:
     """The problem of a registered class, with other arguments of its constructor."""
+    discover()
     entry = _entries.get(_aliases.get(name, name))
     if entry is None or entry.kind is None:
         raise UnknownProblem(f"an incident consists of registered problems, and {name!r} is none")
