@@ -119,7 +119,8 @@ def test_a_machine_adds_up_what_its_containers_use_also_of_those_that_ended(clus
     cluster.pass_time(60)
     cores = cluster.value("machine_cpu_cores", node=node)
     user = {"instance": node, "mode": "user", "cpu": "0"}
-    assert cluster.rate("node_cpu_seconds_total", **user) * cores == pytest.approx(2.0, abs=0.1)
+    busy = [cluster.rate("node_cpu_seconds_total", **{**user, "cpu": str(cpu)}) for cpu in range(int(cores))]
+    assert sum(busy) == pytest.approx(2.0, abs=0.1)
     assert 0.5 < cluster.value("node_load1", instance=node) < 2.5
     assert cluster.value("node_load15", instance=node) < cluster.value("node_load1", instance=node)
     before = cluster.value("node_cpu_seconds_total", **user)
@@ -172,3 +173,26 @@ def test_answers_to_probes_are_counted(cluster: Observed) -> None:
     assert not cluster.series("prober_probe_total", pod=good, result="failed")
     assert cluster.rate("prober_probe_total", pod=bad, result="failed", **kind) == pytest.approx(0.2, abs=0.07)
     assert cluster.value("kube_pod_status_ready", pod=bad, condition="true") == 0
+
+
+def test_processors_differ_and_count_in_clock_ticks(cluster: Observed) -> None:
+    cluster.pass_time(600)
+    spent = {
+        (labels["cpu"], labels["mode"]): value
+        for key, value in cluster.series("node_cpu_seconds_total", instance=NODE).items()
+        if (labels := dict(key))
+    }
+    cores = len({cpu for cpu, _ in spent})
+    assert all(round(value * 100) == pytest.approx(value * 100, abs=1e-6) for value in spent.values())
+    assert len({value for (_, mode), value in spent.items() if mode == "system"}) > cores / 2
+    up = cluster.world.clock.now - cluster.value("node_boot_time_seconds", instance=NODE)
+    for cpu in {cpu for cpu, _ in spent}:
+        total = sum(value for (other, _), value in spent.items() if other == cpu)
+        assert total == pytest.approx(up, abs=20)  # since the last scrape, at most
+
+
+def test_processor_time_of_containers_is_in_microseconds(cluster: Observed) -> None:
+    cluster.pass_time(60)
+    values = cluster.series("container_cpu_usage_seconds_total").values()
+    assert all(round(value, 6) == value for value in values)
+    assert any(round(value, 5) != value for value in values)

@@ -124,7 +124,7 @@ def test_a_stopped_server_accepts_but_never_answers(machine: Machine) -> None:
 def test_a_server_out_of_descriptors_leaves_connections_waiting(machine: Machine) -> None:
     container = machine.idle("nicolaka/netshoot")
     server = container.exec(["sleep", "1000"])
-    server.nofile = len(server.fds) + 1
+    server.nofile = len(server.fds) + 2  # a listening socket, and one connection
     holding: list[Connection] = []
 
     async def hold(connection: Connection) -> None:

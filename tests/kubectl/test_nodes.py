@@ -45,6 +45,9 @@ def test_a_silent_node_loses_its_pods_after_five_minutes(operator: Operator) -> 
     assert operator.condition("MemoryPressure", "node", "worker-2")["status"] == "Unknown"
     assert ("Normal", "NodeNotReady", "Node worker-2 status is now: NodeNotReady") in operator.events("worker-2")
     unreachable = "node.kubernetes.io/unreachable"
+    logged = operator.kubectl("logs", "deploy/metrics-server", "-n", "kube-system", "--tail=1")
+    refused = "10250: connect: connection refused"
+    assert logged.startswith("E") and refused in logged and logged.endswith('node="worker-2"\n')
     assert taints(operator, "worker-2") == {(unreachable, "NoSchedule"), (unreachable, "NoExecute")}
     pod = operator.condition("Ready", "pod", name)
     assert pod["status"] == "False", "its pods are taken out of service at once"

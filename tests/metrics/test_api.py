@@ -337,7 +337,10 @@ def test_the_server_about_itself(api: PrometheusApi) -> None:
     assert data(api, "status/flags")["query.lookback-delta"] == "5m"
     assert data(api, "rules") == {"groups": []}
     assert data(api, "query_exemplars", query="up", start="1", end="2") == []
-    assert data(api, "alertmanagers") == {"activeAlertmanagers": [], "droppedAlertmanagers": []}
+    assert data(api, "alertmanagers") == {
+        "activeAlertmanagers": [{"url": "http://alertmanager:9093/api/v2/alerts"}],
+        "droppedAlertmanagers": [],
+    }
     assert data(api, "alerts") == {"alerts": []}
     assert ask(api, "/-/healthy") == (200, "Prometheus Server is Healthy.\n")
     assert ask(api, "/-/ready") == (200, "Prometheus Server is Ready.\n")

@@ -1,4 +1,4 @@
-"""What the programs of the control plane log about the work that the simulator's components do in their place.
+"""What programs of the cluster itself log about the work that the simulator's components do in their place.
 
 Each message is one that the real program logs at its default verbosity (`-v=0`, which is how kubeadm starts them), so
 most of their work is silent here too. A program that does not run logs nothing.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-API_SERVER, CONTROLLER_MANAGER = "kube-apiserver", "kube-controller-manager"
+API_SERVER, CONTROLLER_MANAGER, METRICS_SERVER = "kube-apiserver", "kube-controller-manager", "metrics-server"
 Write = Callable[[str, str], None]
 """Writes a line: its severity (I, W or E) and its text, from the place in the source on."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from srearena.cluster.embedded.kubelet.node.usage import Usage
+from srearena.cluster.embedded.kubelet.node.usage import Usage, dial_error
 from srearena.cluster.embedded.kubelet.summary import Summary
 from srearena.cluster.embedded.machine.containers.runtime import ContainerRecord, Sandbox
 from srearena.cluster.embedded.machine.files import host_tree
@@ -26,12 +26,7 @@ class Agent:
 
     def dial_error(self, node: str) -> str:
         """The dial error for an unreachable kubelet, in the wording of Go's dialer; empty where it is reachable."""
-        kubelet = self._nodes.kubelet(node)
-        if kubelet is None or not kubelet.machine.powered:
-            return "connect: no route to host"
-        if not kubelet.online:
-            return "i/o timeout"
-        return "" if kubelet.running else "connect: connection refused"
+        return dial_error(self._nodes.kubelet(node))
 
     def _sandbox(self, pod: Obj) -> Sandbox | None:
         kubelet = self._nodes.kubelet_of(pod)

@@ -55,7 +55,7 @@ class Nodes:
         """By pod, audience and lifetime: when to renew the token, and the token."""
         self._services = ServiceVariables(world)
         self._refresh = VolumeRefresh(world)
-        self.usage = UsageSampler(world.clock, self.kubelets)
+        self.usage = UsageSampler(world.clock, self.kubelets, world.component_logs)
         self.agent = Agent(self)
         """Serves the API's requests for logs, exec, port-forward and metrics."""
         self.access = NodeAccess(self)

@@ -85,6 +85,9 @@ class Daemon:
     def give_descriptor_back(self) -> None:
         """Descriptors are not counted."""
 
+    def keep_sockets(self, change: int) -> None:
+        """Descriptors are not counted."""
+
 
 class ExternalHosts:
     """Names and sites outside the cluster; `serve_dns` registers a listener as a name server."""

@@ -132,7 +132,7 @@ class Network:
         if not host.host_network:
             self.fabric.flows.configure(host, pod)
             # The kernel counts per namespace; the limit is the node's.
-            sockets.tracked = lambda: (len(sockets.connections), self._tracked(host.node)[1])
+            sockets.tracked = lambda: (sum(not one.listener for one in sockets.sockets()), self._tracked(host.node)[1])
         hosts = hosts_file(pod, host.address, dig(pod, "spec", "hostname") or name_of(pod))
         client = self._clients[host] = NetworkClient(self, host, resolver_file(pod), hosts)
         return client

@@ -26,7 +26,10 @@ def open_connection(
     if path.host is not None and path.host.sockets is source.sockets:
         flow.end(linger=False)
         return far
-    near, middle = connection_pair(network.clock, client, server)
+    kept = source.sockets.connections
+    near, middle = connection_pair(network.clock, client, server, on_client_close=lambda: kept.pop(near, None))
+    near.owner = source
+    kept[near] = None
     link = _TcpLink(network, source, path, near, middle, far, flow)
     network.clock.spawn(link.copy(middle, far, back=False))
     network.clock.spawn(link.copy(far, middle, back=True))

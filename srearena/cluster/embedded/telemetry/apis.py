@@ -50,7 +50,13 @@ def query_apis(telemetry: Telemetry, prometheus_version: int = 3) -> dict[str, Q
     def loki() -> QueryApi:
         from srearena.cluster.embedded.telemetry.logs.loki_api import LokiApi
 
-        return LokiApi(telemetry.logs, telemetry.clock)
+        def page() -> bytes:
+            from srearena.cluster.embedded.telemetry.metrics.catalogue import target_page
+
+            now = round(telemetry.clock.now * 1000)
+            return target_page(telemetry.metrics, now, {"job": "loki"}, ("job", "instance"))
+
+        return LokiApi(telemetry.logs, telemetry.clock, page)
 
     def jaeger() -> QueryApi:
         from srearena.cluster.embedded.telemetry.traces.jaeger_api import JaegerApi

@@ -19,6 +19,7 @@ from srearena.cluster.embedded.network.network import Network
 from srearena.cluster.embedded.network.routes import Path
 from srearena.cluster.embedded.programs.datastores.datastore import Broker
 from srearena.cluster.embedded.traffic.closed_loops import ClientLimit, step_with_limits
+from srearena.cluster.embedded.traffic.connections import LoadConnections
 from srearena.cluster.embedded.traffic.counters import SpanCounters
 from srearena.cluster.embedded.traffic.data_handlers import Visit
 from srearena.cluster.embedded.traffic.fluid_model import MAX_CORES, FluidModel, SavedState
@@ -61,6 +62,7 @@ class Traffic:
         self.consumers: list[Consumer] = []
         self.counters = SpanCounters()
         self.store_tally = StoreTally()
+        self.connections = LoadConnections(network, network.fabric.flows)
         self.on_trace: list[Callable[[list[Span]], object]] = []
         self.fluid: FluidModel | None = None
         self.requests = 0.0
@@ -133,6 +135,7 @@ class Traffic:
             self._pending_seconds = 0.0
             self._save_state()
             self.fluid = None
+            self.connections.clear()
             return
         self.clock.after(TICK, self._tick)
         fluid = self._current_model()
@@ -224,6 +227,7 @@ class Traffic:
         self._rows = self.counters.rows_of(self.fluid)
         self.store_tally.follow(self.fluid)
         self.log_volume.follow(self.fluid)
+        self.connections.follow(self.fluid, self.drivers)
         self.load_samples.follow(self._roots, self.clock.now)
         self._built_for = (self.network.epoch, self._version)
         self._built_at = self.clock.now

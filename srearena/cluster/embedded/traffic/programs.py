@@ -132,16 +132,17 @@ class ProgramRun:
             except OSError:
                 return bind_failed(self.model.bind_error, instance, int(text))
             listener.server = instance
-            if instance.runtime == "go":
-                place = f"accept tcp [::]:{text}: accept4: too many open files"
-                listener.on_starved = partial(_log_go_error, instance, f"http: Accept error: {place}; retrying in 5ms")
+            if instance.runtime == "go" and listening.protocol == "http":
+                listener.on_starved = partial(_log_accept_error, instance, listener.port)
             listeners.append(listener)
         return None
 
 
-def _log_go_error(instance: Instance, text: str) -> None:
-    """Write a line as Go's standard logger does."""
-    instance.write_log(f"{stamp(instance.process, '%Y/%m/%d %H:%M:%S')} {text}")
+def _log_accept_error(instance: Instance, port: int, retry: float) -> None:
+    """Write the line of net/http, which accepts again after twice the time, up to a second."""
+    text = f"http: Accept error: accept tcp [::]:{port}: accept4: too many open files; retrying in"
+    wait = f"{round(retry * 1000)}ms" if retry < 1 else "1s"
+    instance.write_log(f"{stamp(instance.process, '%Y/%m/%d %H:%M:%S')} {text} {wait}")
 
 
 class RequestHandler:

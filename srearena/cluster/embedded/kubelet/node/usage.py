@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from srearena.cluster.embedded.component_logs import METRICS_SERVER, ComponentLogs
 from srearena.cluster.embedded.machine.machine import SYSTEM_MEMORY, Machine
 from srearena.cluster.embedded.objects import Obj, uid_of
 
@@ -46,8 +47,9 @@ class _Sample:
 class UsageSampler:
     """Scrapes every kubelet that answers."""
 
-    def __init__(self, clock: Clock, kubelets: Mapping[str, Kubelet]) -> None:
+    def __init__(self, clock: Clock, kubelets: Mapping[str, Kubelet], logs: ComponentLogs) -> None:
         self._clock = clock
+        self._logs = logs
         self._kubelets = kubelets
         self._containers: dict[str, _Sample] = {}
         """By container id."""
@@ -59,7 +61,10 @@ class UsageSampler:
         known, self._containers = self._containers, {}
         nodes, self._nodes = self._nodes, {}
         for name, kubelet in self._kubelets.items():
-            if not kubelet.running or not kubelet.online:
+            if error := dial_error(kubelet):
+                self._logs.write(
+                    METRICS_SERVER, "E", "scraper.go:149", _failed_scrape(name, kubelet.machine.address, error)
+                )
                 continue
             spent, memory = self._scrape_node(kubelet.machine, known, now)
             self._nodes[name] = _follow(nodes.get(name), now, spent, memory)
@@ -102,6 +107,21 @@ class UsageSampler:
                 return None
             found[record.name] = usage
         return found or None
+
+
+def dial_error(kubelet: Kubelet | None) -> str:
+    """The error of a connection to a kubelet, in the wording of Go's dialer; empty where it is reachable."""
+    if kubelet is None or not kubelet.machine.powered:
+        return "connect: no route to host"
+    if not kubelet.online:
+        return "i/o timeout"
+    return "" if kubelet.running else "connect: connection refused"
+
+
+def _failed_scrape(node: str, address: str, error: str) -> str:
+    where = f"{address}:10250"
+    text = f'Get \\"https://{where}/metrics/resource\\": dial tcp {where}: {error}'
+    return f'"Failed to scrape node" err="{text}" node="{node}"'
 
 
 def _system_seconds(machine: Machine, now: float) -> float:

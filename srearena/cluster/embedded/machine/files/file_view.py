@@ -28,10 +28,13 @@ from srearena.cluster.embedded.machine.files.streams import CHUNK, MAX_LINE, Byt
 class RegularFile(OpenFile):
     """An open regular file with its position."""
 
-    __slots__ = ("append", "clock", "mount", "node", "offset", "readable", "writable")
+    __slots__ = ("append", "clock", "description", "mount", "node", "offset", "readable", "writable")
 
-    def __init__(self, clock: Clock, node: File, mount: Mount, *, readable: bool, writable: bool, append: bool) -> None:
+    def __init__(
+        self, clock: Clock, node: File, mount: Mount, path: str, *, readable: bool, writable: bool, append: bool
+    ) -> None:
         super().__init__()
+        self.description = path
         self.clock = clock
         self.node = node
         self.mount = mount
@@ -228,6 +231,7 @@ class FileView:
             self.filesystem.clock,
             node,
             place.mount,
+            place.path,
             readable=mode in ("r", "r+"),
             writable=writing,
             append=mode == "a",

@@ -231,6 +231,9 @@ class Filesystem:
                 links += 1
                 if links > MAX_SYMLINKS:
                     raise os_error(errno.ELOOP)
+                if child.node is not None:
+                    levels.append((below, mount, child.node))
+                    continue
                 target = child.target_for(caller)
                 if target.startswith("/"):
                     del levels[1:]

@@ -143,6 +143,8 @@ class Directory(Node):
 
 class Symlink(Node):
     __slots__ = ("target",)
+    node: Node | None = None
+    """What it leads to where its target is no path, as of the links in /proc/PID/fd."""
     letter = "l"
     type_name = "symbolic link"
 

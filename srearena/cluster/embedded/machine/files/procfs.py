@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from srearena.cluster.embedded.machine.files.filesystem import Mount, Volume
 from srearena.cluster.embedded.machine.files.inodes import (
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 TICKS = 100
 """Clock ticks per second, the unit of /proc/<pid>/stat."""
-_INODES = 24_000
-"""The first inode number of sockets. Chosen: sockets are numbered from some tens of thousands on a node in use."""
+_INODES, _INODE_RANGE = 24_000, 900_000
+"""Range of the inode numbers of pipes and of sockets of short requests. Chosen: those of a node in use."""
 SHARED_MEMORY = 64 * 1024**2
 """The size of /dev/shm where a pod mounts nothing there, as container runtimes set it."""
 
@@ -143,20 +144,49 @@ def _process_files(process: Process) -> dict[str, Node]:
     return files
 
 
+class DescriptorLink(Symlink):
+    """A link in /proc/PID/fd: what an open file is, and the file itself where it is opened."""
+
+    __slots__ = ("node",)
+
+
+def _socket_inodes(process: Process) -> dict[int, int]:
+    """The sockets of a process by their descriptors: those it listens on, then connections."""
+    inodes = [entry.inode for entry in process.container.namespace.sockets() if entry.owner is process]
+    listed = sum(1 for one in process.container.namespace.connections if one.owner is process and not one.closed)
+    # Short requests have no connection of their own.
+    inodes += [_INODES + process.pid * 4096 + number for number in range(process.sockets - listed)]
+    return dict(enumerate(inodes, max(process.fds, default=-1) + 1))
+
+
+def descriptor_of(process: Process, inode: int) -> int:
+    """The descriptor of a socket; -1 where it has none."""
+    return next((number for number, one in _socket_inodes(process).items() if one == inode), -1)
+
+
 def _descriptors(process: Process) -> dict[str, Node]:
-    """Open files by their numbers, then the sockets of accepted connections."""
     found: dict[str, Node] = {str(number): _descriptor(process, number) for number in process.fds}
-    first = max(process.fds, default=-1) + 1
-    for number in range(first, first + process.sockets):
-        found[str(number)] = Symlink(f"socket:[{_INODES + process.pid * 4096 + number}]")
+    for number, inode in _socket_inodes(process).items():
+        found[str(number)] = _linked(Symlink(f"socket:[{inode}]"), process)
     return found
 
 
-def _descriptor(process: Process, number: int) -> Device:
+def _descriptor(process: Process, number: int) -> Symlink:
     def opener(caller: Caller, writing: bool) -> OpenFile:
         return process.fd(number).retain()
 
-    return Device(opener, 0o666, (136, number))
+    file = process.fds[number]
+    # Pipes lead from and to the runtime; both ends of one have the same number.
+    pipe = f"pipe:[{_INODES + crc32(f'{process.container.id} {min(number, 2)}'.encode()) % _INODE_RANGE}]"
+    link = DescriptorLink(file.description or pipe)
+    link.node = Device(opener, 0o666, (136, number))
+    return _linked(link, process)
+
+
+def _linked(link: Symlink, process: Process) -> Symlink:
+    link.mtime = process.started_at
+    link.uid, link.gid = process.credentials.uid, process.credentials.gid
+    return link
 
 
 def _status(process: Process) -> str:
@@ -339,19 +369,17 @@ def _hexadecimal(address: str, port: int) -> str:
 
 def _net_tcp(container: Container) -> str:
     lines = ["  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode"]
-    sockets = [
-        ((listener.address, listener.port), ("0.0.0.0", 0), "0A")
-        for listener in container.namespace.listeners()
-        if listener.protocol == "TCP"
-    ]
-    sockets += [(one.local, one.peer, "01") for one in container.namespace.connections if not one.closed]
-    for index, (near, far, state) in enumerate(sockets):
-        local, remote = _hexadecimal(*near), _hexadecimal(*far)
-        if local and remote:
-            lines.append(
-                f"{index:4d}: {local} {remote} {state} 00000000:00000000 00:00000000 00000000"
-                f"     0        0 {_INODES + index}"
-            )
+    for index, entry in enumerate(one for one in container.namespace.sockets() if one.protocol == "TCP"):
+        local, remote = _hexadecimal(*entry.local), _hexadecimal(*entry.peer)
+        if not (local and remote):
+            continue
+        state, queue = ("01", 0) if entry.listener is None else ("0A", entry.listener.waiting)
+        owner = getattr(getattr(entry.owner, "credentials", None), "uid", 0)
+        line = (
+            f"{index:4d}: {local} {remote} {state} 00000000:{queue:08X} 00:00000000 00000000"
+            f" {owner:5d}        0 {entry.inode} 1 0000000000000000 20 4 30 10 -1"
+        )
+        lines.append(f"{line:<149}")
     return "\n".join(lines) + "\n"
 
 

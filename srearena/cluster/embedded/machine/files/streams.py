@@ -30,6 +30,8 @@ class OpenFile:
 
     __slots__ = ("_references",)
     is_tty = False
+    description = ""
+    """What the links in /proc/PID/fd say it is; empty for a pipe."""
 
     def __init__(self) -> None:
         self._references = 1
@@ -242,6 +244,7 @@ class NullFile(OpenFile):
     """/dev/null: discards writes, reads are empty."""
 
     __slots__ = ()
+    description = "/dev/null"
 
     async def read(self, size: int = CHUNK) -> bytes:
         return b""
@@ -254,6 +257,7 @@ class ZeroFile(NullFile):
     """/dev/zero."""
 
     __slots__ = ()
+    description = "/dev/zero"
 
     async def read(self, size: int = CHUNK) -> bytes:
         return bytes(size)
@@ -263,6 +267,7 @@ class FullFile(ZeroFile):
     """/dev/full: always out of space."""
 
     __slots__ = ()
+    description = "/dev/full"
 
     async def write(self, data: bytes) -> None:
         raise os_error(errno.ENOSPC)
@@ -272,6 +277,7 @@ class RandomFile(NullFile):
     """/dev/urandom, drawn from the cluster's seeded generator."""
 
     __slots__ = ("_random",)
+    description = "/dev/urandom"
 
     def __init__(self, random: Random) -> None:
         super().__init__()

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from zlib import crc32
 
 from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.machine.files.streams import CHUNK, OpenFile, Pipe, os_error
+
+_FIRST_INODE, _INODES = 24_000, 900_000
+"""Range of the inode numbers of sockets. Chosen: those of a node in use."""
+
+
+def socket_inode(protocol: str, local: tuple[str, int], peer: tuple[str, int], owner: object | None) -> int:
+    """The inode number of a socket, which stays the same as long as it is open; 0 where no process has it."""
+    if owner is None:
+        return 0
+    key = f"{protocol} {local} {peer} {getattr(owner, 'pid', 0)}"
+    return _FIRST_INODE + crc32(key.encode()) % _INODES
 
 
 class Connection:
     """One end of an established TCP connection."""
 
-    __slots__ = ("_incoming", "_on_close", "_outgoing", "_reset", "closed", "local", "peer")
+    __slots__ = ("_incoming", "_on_close", "_outgoing", "_reset", "closed", "local", "owner", "peer")
 
     def __init__(
         self,
@@ -29,6 +41,8 @@ class Connection:
         self.closed = False
         self.local = local
         self.peer = peer
+        self.owner: object | None = None
+        """The process that has accepted it; None in the accept queue, and at the client's end."""
 
     @property
     def incoming(self) -> Pipe:
@@ -77,6 +91,11 @@ class ConnectionFile(OpenFile):
     def __init__(self, connection: Connection) -> None:
         super().__init__()
         self.connection = connection
+
+    @property
+    def description(self) -> str:  # type: ignore[override]
+        one = self.connection
+        return f"socket:[{socket_inode('TCP', one.local, one.peer, one.owner or self)}]"
 
     async def read(self, size: int = CHUNK) -> bytes:
         return await self.connection.read(size)

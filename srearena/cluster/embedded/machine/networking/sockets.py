@@ -8,15 +8,20 @@ Programs and shells connect to others only through a `NetworkFacade` (see `reach
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from srearena.cluster.embedded.clock import Clock, Task
 from srearena.cluster.embedded.machine.files.streams import Change, os_error
 from srearena.cluster.embedded.machine.networking.certificates import TlsIdentity
-from srearena.cluster.embedded.machine.networking.connections import Connection, ConnectionFile, connection_pair
+from srearena.cluster.embedded.machine.networking.connections import (
+    Connection,
+    ConnectionFile,
+    connection_pair,
+    socket_inode,
+)
 from srearena.cluster.embedded.machine.networking.http_message import HttpRequest, HttpResponse
 from srearena.cluster.embedded.machine.networking.http_wire import (
     BAD_REQUEST,
@@ -87,10 +92,53 @@ class SocketOwner(Protocol):
 
     def give_descriptor_back(self) -> None: ...
 
+    def keep_sockets(self, change: int) -> None:
+        """Count more or fewer sockets that are no accepted connections: it listens on them, or connected them."""
+        ...
+
 
 StreamHandler = Callable[[Connection], Coroutine[Any, Any, None]]
 GrpcHealthHandler = Callable[[str], Coroutine[Any, Any, GrpcHealth]]
 DatagramHandler = Callable[[bytes, str], Coroutine[Any, Any, "bytes | None"]]
+
+
+class BulkConnection(NamedTuple):
+    """One end of a connection of bulk traffic, which opens none one by one."""
+
+    local: tuple[str, int]
+    peer: tuple[str, int]
+    owner: SocketOwner | None
+    """None: it waits in the accept queue."""
+
+
+class BulkConnections(Protocol):
+    """The connections of bulk traffic that end in a network namespace, at this moment."""
+
+    def entries(self) -> Iterator[BulkConnection]: ...
+
+    def count(self, owner: SocketOwner) -> int:
+        """How many descriptors of a process are such connections."""
+        ...
+
+
+class SocketEntry(NamedTuple):
+    """A socket as the kernel lists it."""
+
+    protocol: str
+    local: tuple[str, int]
+    peer: tuple[str, int]
+    owner: object | None
+    listener: Listener | None = None
+
+    @property
+    def inode(self) -> int:
+        return socket_inode(self.protocol, self.local, self.peer, self.owner)
+
+
+NOBODY = (ANY_ADDRESS, 0)
+"""The peer of a listening socket."""
+FIRST_RETRY, LAST_RETRY = 0.005, 1.0
+"""Seconds until Go's servers accept again after an error: the first time, and doubled up to this."""
 
 
 @dataclass(eq=False, slots=True)
@@ -115,8 +163,10 @@ class Listener:
     waiting: int = 0
     """Connections in the accept queue."""
     open: bool = True
-    on_starved: Callable[[], object] | None = None
-    """Called when the process has no descriptor left to accept a queued connection."""
+    on_starved: Callable[[float], object] | None = None
+    """Called at each failure to accept a queued connection for lack of a descriptor, with the seconds to the next."""
+    retry: float = 0.0
+    """Seconds between the last failure to accept and the next; 0 while there is none."""
     bad_request: HttpResponse = field(default_factory=lambda: BAD_REQUEST)
     server: object | None = None
     """The server model behind the socket, for bulk traffic that bypasses the byte protocol (see `datastore`)."""
@@ -128,6 +178,7 @@ class Listener:
     def close(self) -> None:
         if self.open:
             self.open = False
+            self.owner.keep_sockets(-1)
             self.namespace.forget(self)
             if self._descriptor_freed is not None:
                 self._descriptor_freed.notify()
@@ -144,19 +195,34 @@ class Listener:
         self.waiting += 1
         if self.waiting == 1:
             self._starvation_changed()
-            if self.on_starved is not None:
-                self.on_starved()
+            if self.on_starved is not None and not self.retry:
+                self._failed(FIRST_RETRY)
         try:
             while not self.owner.take_descriptor():
                 await self._freed().wait()
                 if self.namespace.find(self.address, self.port, self.protocol) is not self:
                     return Outcome.RESET
             self.accepted += 1
+            if self.retry:
+                self.retry = FIRST_RETRY / 2
             return Outcome.CONNECTED
         finally:
             self.waiting -= 1
             if not self.waiting:
                 self._starvation_changed()
+
+    def _failed(self, retry: float) -> None:
+        """Report that the process could not accept a queued connection; it will try again."""
+        self.retry = retry
+        if self.on_starved is not None:
+            self.on_starved(retry)
+        self.namespace.clock.after(retry, self._accept_again)
+
+    def _accept_again(self) -> None:
+        if self.open and self.waiting:
+            self._failed(min(2 * self.retry, LAST_RETRY))
+        else:
+            self.retry = 0.0
 
     @property
     def starved(self) -> bool:
@@ -182,7 +248,7 @@ class Listener:
         """Deliver an established connection to the process and return the client's end."""
         clock = self.namespace.clock
         near, far = connection_pair(clock, client, server)
-        self.namespace.connections.append(far)
+        self.namespace.connections[far] = None
         clock.spawn(self._serve(near, far))
         return near
 
@@ -190,6 +256,7 @@ class Listener:
         outcome = await self.accept()
         try:
             if outcome is Outcome.CONNECTED:
+                far.owner = self.owner
                 task = self.owner.spawn_thread(self._converse(far))
                 await task.done.wait()
                 if task.done.value is not True:
@@ -199,8 +266,7 @@ class Listener:
                 near.mark_reset()
         finally:
             far.close()
-            if far in self.namespace.connections:
-                self.namespace.connections.remove(far)
+            self.namespace.connections.pop(far, None)
 
     async def _converse(self, connection: Connection) -> bool:
         try:
@@ -272,9 +338,12 @@ class NetworkNamespace:
     interface: str = "eth0"
     dummies: list[str] = field(default_factory=list)
     """Interfaces of type dummy, made with `ip link add`."""
-    connections: list[Connection] = field(default_factory=list)
+    connections: dict[Connection, None] = field(default_factory=dict)
+    """Ends of established connections, oldest first."""
     changed: Callable[[], object] | None = None
     """Called after each change of the listeners, so that the network can cache them."""
+    bulk: BulkConnections | None = None
+    """Connections of bulk traffic."""
     carried: Carried = field(default_factory=Carried)
     tracked: Callable[[], tuple[int, int]] | None = None
     """Entries of the connection tracking table that concern the namespace, and the limit of the node's table."""
@@ -321,6 +390,7 @@ class NetworkNamespace:
         listener = Listener(
             self, owner, port, address, protocol, http, stream, grpc_health, datagram, tls, identify, max(1, backlog)
         )
+        owner.keep_sockets(1)
         self._listeners.setdefault((protocol, port), []).append(listener)
         if self.changed is not None:
             self.changed()
@@ -338,6 +408,16 @@ class NetworkNamespace:
 
     def listeners(self) -> list[Listener]:
         return [listener for group in self._listeners.values() for listener in group]
+
+    def sockets(self) -> Iterator[SocketEntry]:
+        """Every socket: listening ones first, then established connections."""
+        for listener in self.listeners():
+            yield SocketEntry(listener.protocol, (listener.address, listener.port), NOBODY, listener.owner, listener)
+        for one in self.connections:
+            if not one.closed:
+                yield SocketEntry("TCP", one.local, one.peer, one.owner)
+        for bulk in self.bulk.entries() if self.bulk is not None else ():
+            yield SocketEntry("TCP", bulk.local, bulk.peer, bulk.owner)
 
     def forget(self, listener: Listener) -> None:
         key = (listener.protocol, listener.port)

@@ -94,9 +94,11 @@ class Process:
         "files",
         "foreground",
         "group",
+        "kept_sockets",
         "memory",
         "name",
         "nofile",
+        "outgoing_sockets",
         "parent",
         "pending",
         "pid",
@@ -134,6 +136,11 @@ class Process:
         self.files: FileView = FileView(container.filesystem if parent is None else parent.files.filesystem, self)
         self.memory = PROCESS_MEMORY
         self.sockets = 0
+        """Connections that it has accepted."""
+        self.kept_sockets = 0
+        """Sockets that it listens on."""
+        self.outgoing_sockets = 0
+        """Connections to its dependencies, over which it sends the load's requests."""
         self.stopped = False
         self.reaps = False
         """Reaps orphaned processes, as an init does."""
@@ -337,13 +344,21 @@ class Process:
         return thread
 
     def take_descriptor(self) -> bool:
-        if len(self.fds) + self.sockets >= self.nofile:
+        if self.open_files >= self.nofile:
             return False
         self.sockets += 1
         return True
 
     def give_descriptor_back(self) -> None:
         self.sockets -= 1
+
+    def keep_sockets(self, change: int) -> None:
+        self.kept_sockets += change
+
+    @property
+    def open_files(self) -> int:
+        """How many descriptors count against its limit."""
+        return len(self.fds) + self.kept_sockets + self.outgoing_sockets + self.sockets
 
     # --- signals ---------------------------------------------------------------------------------------------
 
@@ -457,7 +472,7 @@ class Process:
 
     def set_fd(self, number: int, file: OpenFile) -> None:
         """Point a descriptor at an open file; the reference is taken over."""
-        if number not in self.fds and len(self.fds) + self.sockets >= self.nofile:
+        if number not in self.fds and self.open_files >= self.nofile:
             file.release()
             raise os_error(errno.EMFILE)
         old = self.fds.get(number)
@@ -472,7 +487,7 @@ class Process:
 
     def open(self, path: str, mode: str = "r", permissions: int = 0o666) -> OpenFile:
         """Open a file without giving it a descriptor yet; EMFILE where the process has too many."""
-        if len(self.fds) + self.sockets >= self.nofile:
+        if self.open_files >= self.nofile:
             raise os_error(errno.EMFILE)
         return self.files.open(path, mode, permissions)
 

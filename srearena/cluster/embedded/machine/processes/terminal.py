@@ -160,6 +160,7 @@ class Terminal:
 class _TerminalFile(OpenFile):
     __slots__ = ("terminal",)
     is_tty = True
+    description = "/dev/pts/0"
 
     def __init__(self, terminal: Terminal) -> None:
         super().__init__()

@@ -116,9 +116,9 @@ class AlertmanagerApi:
             "versionInfo": {
                 "branch": "HEAD",
                 "buildDate": "20230101-00:00:00",
-                "buildUser": "srearena",
+                "buildUser": "root@localhost",
                 "goVersion": "go1.19.5",
-                "revision": "srearena",
+                "revision": "unknown",
                 "version": "0.25.0",
             },
         }

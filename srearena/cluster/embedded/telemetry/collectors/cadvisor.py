@@ -165,7 +165,7 @@ class CadvisorCollector(KubeletJob):
 
     def _machine_values(self, machine: Machine, now: float) -> tuple[float, ...]:
         usage = self._usages.of(machine)
-        busy, memory = sum(usage.busy(now)), machine.memory_working_set() - usage.reclaimed
+        busy, memory = _microseconds(sum(usage.busy(now))), machine.memory_working_set() - usage.reclaimed
         return (busy, memory, memory, memory, int(now), int(machine.booted_at), machine.cores, machine.memory)
 
 
@@ -210,7 +210,7 @@ class _Pod:
             pod_memory += memory
             written = usage.written_bytes
             values += (
-                cpu,
+                _microseconds(cpu),
                 memory,
                 memory,
                 memory,
@@ -228,13 +228,18 @@ class _Pod:
                 int(now),
             )
             if meter.cpu_limit is not None:
-                values += (int(meter.nr_periods), int(meter.nr_throttled), meter.throttled_seconds)
-        values += (pod_cpu, pod_memory, pod_memory, pod_memory, int(now), int(self.sandbox.created_at))
+                values += (int(meter.nr_periods), int(meter.nr_throttled), _microseconds(meter.throttled_seconds))
+        values += (_microseconds(pod_cpu), pod_memory, pod_memory, pod_memory, int(now), int(self.sandbox.created_at))
         if not self.sandbox.host_network:
             counters = self.sandbox.namespace.carried
             values += (int(counters.received_bytes), int(counters.received_packets))
             values += (int(counters.sent_bytes), int(counters.sent_packets), int(counters.lost_packets))
         return values
+
+
+def _microseconds(seconds: float) -> float:
+    """Seconds as the kernel counts them for a cgroup: in whole microseconds."""
+    return int(seconds * 1e6) / 1e6
 
 
 def _shares(pod: Obj, name: str) -> float:

@@ -61,7 +61,7 @@ class GoProcess:
         grown = ((now - started) / _FORCED_COLLECTION + cpu / _COLLECTION_CPU) % 1.0
         heap = live * (1 + grown)
         return [
-            cpu,
+            int(cpu * 100) / 100,  # of /proc/PID/stat, in clock ticks
             float(int(memory)),
             float(_ADDRESS_SPACE + int(memory) // 4096 * 4096),
             started,

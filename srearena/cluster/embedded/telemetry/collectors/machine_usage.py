@@ -52,6 +52,7 @@ class ContainerUsage:
         "_written_before",
         "cpu",
         "descriptors",
+        "established",
         "log",
         "memory",
         "read_bytes",
@@ -62,8 +63,8 @@ class ContainerUsage:
         self.cpu = 0.0
         self.log = 0
         self.memory = 0
-        self.descriptors = self.sockets = 0
-        """Open file descriptors, sockets included, and sockets."""
+        self.descriptors = self.sockets = self.established = 0
+        """Open file descriptors, sockets included; sockets; and sockets of established connections."""
         self.read_bytes = read_bytes
         root = container.filesystem.root.volume.space
         mounted = [mount.volume for mount in container.filesystem.mounts if mount.writable]
@@ -155,11 +156,16 @@ class MachineUsage:
                 written += max(0, log - usage.log) + usage.written_to_claims()
                 usage.cpu, usage.log, usage.memory = spent, log, meter.resident_bytes()
                 reclaimed += meter.working_set - usage.memory
-                descriptors = sockets = 0
+                descriptors = sockets = listening = 0
+                bulk = record.container.namespace.bulk
                 for process in record.container.pids.processes.values():
                     sockets += process.sockets
+                    listening += process.kept_sockets
                     descriptors += len(process.fds)
-                usage.descriptors, usage.sockets = descriptors + sockets, sockets
+                    if bulk is not None:
+                        sockets += bulk.count(process)
+                usage.established, usage.sockets = sockets, sockets + listening
+                usage.descriptors = descriptors + usage.sockets
         self.containers, self.reclaimed = usages, reclaimed
         on_disk, other = machine.disk.written, self.extra_writes()
         written += max(0, on_disk - self._written) + max(0.0, other - self._other_writes)

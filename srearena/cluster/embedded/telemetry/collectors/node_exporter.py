@@ -1,15 +1,17 @@
 """node-exporter: metrics of a machine's kernel.
 
-Processor time is that of the containers (user) and of the machine's own programs (system), spread evenly over the
-processors, which the simulation does not distinguish; what is waited for the disk is `iowait`. Disk traffic is that of
-files, logs, images and etcd (see `machine_usage`). The page cache holds what was read and written, as far as memory is
-free. There is no swap. Interfaces have no hardware errors; packets that a link loses count as dropped by their sender.
+Processor time is that of the containers (user) and of the machine's own programs (system); what is waited for the disk
+is `iowait`. The simulation does not distinguish processors: some get more than others, the less the busier the machine
+is. Disk traffic is that of files, logs, images and etcd (see `machine_usage`). The page cache holds what was read and
+written, as far as memory is free. There is no swap. Interfaces have no hardware errors; packets that a link loses count
+as dropped by their sender.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import exp
+from math import cos, exp, pi
+from zlib import crc32
 
 from srearena.cluster.embedded.kubelet.kubelet import Kubelet
 from srearena.cluster.embedded.kubelet.nodes import Nodes
@@ -90,6 +92,10 @@ _UNTYPED = (
 _UNITS = ("containerd.service", "kubelet.service", "ssh.service", "systemd-journald.service")
 _UNIT_STATES = ("activating", "active", "deactivating", "failed", "inactive")
 _LOADS = (("node_load1", 60.0), ("node_load5", 300.0), ("node_load15", 900.0))
+_TICKS = 100
+"""Clock ticks a second: the resolution of processor time in /proc."""
+_UNEVEN = 0.3
+"""By how much the busiest processor of an idle machine exceeds the average. Chosen: schedulers prefer warm caches."""
 _SYSTEM_CACHE = 380 * 1024**2
 """Page cache of the operating system's own files. Chosen: a kind node idles at about that."""
 _SLAB = 95 * 1024**2
@@ -173,7 +179,6 @@ class NodeExporterCollector(NodeJob):
         user, system = usage.busy(now)
         disk = usage.disk
         waited = disk.read_seconds + disk.write_seconds
-        idle = max(0.0, machine.cores * (now - machine.booted_at) - user - system - waited)
         memory, runnable = machine.survey()
         available = max(0, machine.memory - memory + usage.reclaimed)
         traffic = disk.read_bytes + disk.written_bytes
@@ -184,12 +189,7 @@ class NodeExporterCollector(NodeJob):
         files = size // BYTES_PER_INODE
         table = self._flows.table(name)
         received, packets_received, sent, packets_sent, lost = usage.network()
-        values: list[float] = [
-            idle / processors,
-            waited / processors,
-            system / processors,
-            user / processors,
-        ] * processors
+        values = load.processors(machine, (waited, system, user), now - machine.booted_at, processors)
         values += (machine.memory, int(available - cached - buffers), available, int(buffers), int(cached), _SLAB, 0, 0)
         values += (size, left, left, 0.0, machine.files.broken is not None, files, files - used // BYTES_PER_FILE)
         values += (received, packets_received, sent, packets_sent, table.dropped, 0.0, lost, 0.0)
@@ -201,7 +201,7 @@ class NodeExporterCollector(NodeJob):
         kills = machine.oom_kills
         for one in usage.containers.values():
             descriptors += _FILES_PER_CONTAINER + one.descriptors
-            opened += one.sockets
+            opened += one.established
         listening = len(machine.namespace.listeners())
         established = _HOST_CONNECTIONS + len(machine.namespace.connections)
         tcp = listening + established
@@ -229,14 +229,39 @@ class NodeExporterCollector(NodeJob):
 
 
 class _Load:
-    """The kernel's load averages: runnable programs, exponentially damped over 1, 5 and 15 minutes."""
+    """What the kernel derives from runnable programs since the machine's boot.
 
-    __slots__ = ("_at", "_boot", "_values")
+    The load averages are damped exponentially over 1, 5 and 15 minutes; each processor has its share of the time.
+    """
+
+    __slots__ = ("_at", "_boot", "_spent", "_totals", "_uptime", "_values")
 
     def __init__(self) -> None:
         self._values = [0.0, 0.0, 0.0]
         self._at = 0.0
         self._boot = ""
+        self._uptime = 0.0
+        self._totals: tuple[float, ...] = (0.0, 0.0, 0.0)
+        self._spent: list[list[float]] = []
+
+    def processors(self, machine: Machine, totals: tuple[float, ...], uptime: float, count: int) -> list[float]:
+        """Return the seconds of each processor in each mode; `totals` are those of all modes but idle."""
+        if self._boot != machine.boot_id:
+            self._uptime, self._totals, self._spent = 0.0, (0.0,) * len(totals), [[0.0] * len(_MODES)] * count
+        passed, self._uptime = uptime - self._uptime, uptime
+        more = [max(0.0, now - before) / count for now, before in zip(totals, self._totals, strict=True)]
+        self._totals = totals
+        spare = max(0.0, 1 - sum(more) / passed) if passed > 0 else 0.0
+        first = crc32(machine.machine_id.encode()) % count
+        spent = []
+        for number, before in enumerate(self._spent):
+            # The shares' deviations add up to nothing.
+            share = 1 + _UNEVEN * spare * cos(2 * pi * (number + first) / count) if count > 1 else 1.0
+            parts = [part * share for part in more]
+            idle = max(0.0, passed - sum(parts))
+            spent.append([old + part for old, part in zip(before, (idle, *parts), strict=True)])
+        self._spent = spent
+        return [int(seconds * _TICKS) / _TICKS for processor in spent for seconds in processor]
 
     def after(self, now: float, machine: Machine, runnable: float) -> list[float]:
         if self._boot != machine.boot_id:

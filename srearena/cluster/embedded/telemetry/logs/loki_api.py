@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import orjson
@@ -54,11 +54,25 @@ _BUILD = {
     "goVersion": "",
 }
 
+_SERVICES = (
+    "analytics",
+    "compactor",
+    "distributor",
+    "ingester",
+    "querier",
+    "query-frontend",
+    "ring",
+    "server",
+    "store",
+)
+"""Of a Loki in one process, as `/services` lists them."""
+
 
 class LokiApi:
-    def __init__(self, store: LogStore, clock: Clock) -> None:
+    def __init__(self, store: LogStore, clock: Clock, metrics_page: Callable[[], bytes] = bytes) -> None:
         self._store = store
         self._clock = clock
+        self._metrics_page = metrics_page
 
     def handle(self, method: str, path: str, params: Params) -> Response:
         if method not in ("GET", "HEAD", "POST"):
@@ -72,6 +86,10 @@ class LokiApi:
         match path.removeprefix("/").split("/"):
             case ["ready"]:
                 return text_response("ready\n")
+            case ["metrics"]:
+                return 200, {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}, self._metrics_page()
+            case ["services"]:
+                return text_response("".join(f"{name} => Running\n" for name in _SERVICES))
             case ["loki", "api", "v1", "query_range"]:
                 return self._query_range(params)
             case ["loki", "api", "v1", "query"]:

@@ -20,7 +20,10 @@ _BUILDS = {
 FEATURES = ("promql-experimental-functions", "promql-binop-fill-modifiers")
 WAL_REPLAY = {"min": 0, "max": 0, "current": 0}
 """The log was replayed before the server answered anything."""
-ALERTMANAGERS: dict[str, list[dict[str, str]]] = {"activeAlertmanagers": [], "droppedAlertmanagers": []}
+ALERTMANAGERS: dict[str, list[dict[str, str]]] = {
+    "activeAlertmanagers": [{"url": "http://alertmanager:9093/api/v2/alerts"}],
+    "droppedAlertmanagers": [],
+}
 INTERVAL = "15s"
 
 

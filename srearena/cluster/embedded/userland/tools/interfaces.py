@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from srearena.cluster.embedded.machine.files.procfs import descriptor_of
 from srearena.cluster.embedded.machine.networking.reachability import Outcome
-from srearena.cluster.embedded.machine.networking.sockets import Listener
+from srearena.cluster.embedded.machine.networking.sockets import SocketEntry
 from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.userland.tools.idling import duration
 from srearena.cluster.embedded.userland.tools.options import UsageError, parse
@@ -123,10 +124,20 @@ async def ifconfig(process: Process, args: list[str]) -> int:
     return 0
 
 
-def _shown_owner(process: Process, listener: Listener) -> str:
+def _shown_owner(process: Process, owner: object | None) -> str:
     """Whose socket it is, for those who may know."""
-    own = process.container.pids.get(listener.owner.pid)
-    return f"{listener.owner.pid}/{listener.owner.name}" if own is listener.owner else "-"
+    if not isinstance(owner, Process) or process.container.pids.get(owner.pid) is not owner:
+        return "-"
+    return f"{owner.pid}/{owner.name}"
+
+
+def _users(process: Process, entry: SocketEntry) -> str:
+    """The process that has a socket, as ss shows it."""
+    shown = _shown_owner(process, entry.owner)
+    pid, _, name = shown.partition("/")
+    if not name or not isinstance(entry.owner, Process):
+        return ""
+    return f'users:(("{name}",pid={pid},fd={descriptor_of(entry.owner, entry.inode)}))'
 
 
 @tool("netstat")
@@ -156,12 +167,13 @@ async def netstat(process: Process, args: list[str]) -> int:
         local = f"{listener.address}:{listener.port}"
         state = "LISTEN" if listener.protocol == "TCP" else ""
         row = f"{listener.protocol.lower():<5}      0      0 {local:<23} {'0.0.0.0:*':<23} {state:<11} "
-        lines.append(row + (_shown_owner(process, listener) if owner else ""))
+        lines.append(row + (_shown_owner(process, listener.owner) if owner else ""))
     if not only_listening and "TCP" in protocols:
-        for connection in namespace.connections:
-            local = f"{connection.local[0]}:{connection.local[1]}"
-            peer = f"{connection.peer[0]}:{connection.peer[1]}"
-            lines.append(f"tcp        0      0 {local:<23} {peer:<23} {'ESTABLISHED':<11} " + ("-" if owner else ""))
+        for entry in namespace.sockets():
+            if entry.listener is None:
+                local, peer = f"{entry.local[0]}:{entry.local[1]}", f"{entry.peer[0]}:{entry.peer[1]}"
+                row = f"tcp        0      0 {local:<23} {peer:<23} {'ESTABLISHED':<11} "
+                lines.append(row + (_shown_owner(process, entry.owner) if owner else ""))
     await process.write("\n".join(lines) + "\n")
     return 0
 
@@ -177,21 +189,21 @@ async def ss(process: Process, args: list[str]) -> int:
         else {p for p, f in (("TCP", "t"), ("UDP", "u")) if f in options}
     )
     if {"l", "a"} & options.flags:
-        for listener in namespace.listeners():
-            if listener.protocol not in wanted:
+        for entry in namespace.sockets():
+            listener = entry.listener
+            if listener is None or listener.protocol not in wanted:
                 continue
             local = f"{listener.address}:{listener.port}"
             state = "LISTEN" if listener.protocol == "TCP" else "UNCONN"
-            shown = _shown_owner(process, listener)
-            pid, _, name = shown.partition("/")
-            users = f'users:(("{name}",pid={pid},fd=6))' if "p" in options and name else ""
+            users = _users(process, entry) if "p" in options else ""
             queues = f"{listener.waiting:<8} {listener.backlog:<10}"
             lines.append(f"{state:<8} {queues} {local:>18} {'0.0.0.0:*':>21}  {users}".rstrip())
     if "l" not in options and "TCP" in wanted:
-        for connection in namespace.connections:
-            local = f"{connection.local[0]}:{connection.local[1]}"
-            peer = f"{connection.peer[0]}:{connection.peer[1]}"
-            lines.append(f"{'ESTAB':<8} {0:<8} {0:<10} {local:>18} {peer:>21}")
+        for entry in namespace.sockets():
+            if entry.listener is None:
+                local, peer = f"{entry.local[0]}:{entry.local[1]}", f"{entry.peer[0]}:{entry.peer[1]}"
+                users = _users(process, entry) if "p" in options else ""
+                lines.append(f"{'ESTAB':<8} {0:<8} {0:<10} {local:>18} {peer:>21}  {users}".rstrip())
     await process.write("\n".join(lines) + "\n")
     return 0
 

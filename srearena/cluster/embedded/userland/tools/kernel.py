@@ -73,11 +73,13 @@ async def conntrack(process: Process, args: list[str]) -> int:
         await process.error("conntrack v1.4.8 (conntrack-tools): Operation failed: sorry, you must be root or get ")
         await process.error("CAP_NET_ADMIN capability to do this\n")
         return 1
-    entries, _ = namespace.tracked() if namespace.tracked is not None else (len(namespace.connections), 0)
+    entries, _ = namespace.tracked() if namespace.tracked is not None else (0, 0)
     if "-C" in args or "--count" in args:
         await process.write(f"{entries}\n")
         return 0
-    for one in namespace.connections:
+    for one in namespace.sockets():
+        if one.listener is not None:
+            continue
         (near, near_port), (far, far_port) = one.local, one.peer
         await process.write(
             f"tcp      6 86399 ESTABLISHED src={near} dst={far} sport={near_port} dport={far_port} "

@@ -1,0 +1,123 @@
+"""Connections of the load: in the kernel's tables, in metrics, and at a limit on open files."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from srearena.generators.fault.actors import deployment
+from srearena.generators.fault.inject_node import FORTIO
+from srearena.service.apps.registry import find_application
+from tests.apps.deployed import Deployed, deployed
+
+HOTEL = "hotel-reservation"
+PORT = 5000
+LIMIT = 256
+
+
+@pytest.fixture(scope="module")
+def hotel() -> Iterator[Deployed]:
+    with deployed(HOTEL, models=[find_application(HOTEL).folder]) as running:
+        assert running.application is not None
+        running.application.start_workload(running.cluster)
+        running.wait(120)
+        yield running
+
+
+def pod_of(hotel: Deployed, labels: str) -> str:
+    names = [name for name, pod in hotel.pods(HOTEL, labels).items() if not pod["metadata"].get("deletionTimestamp")]
+    return names[0]
+
+
+def shell(hotel: Deployed, pod: str, script: str) -> str:
+    result = hotel.api.exec(pod, ["sh", "-c", script], HOTEL)
+    assert result.status == 0, result.errors
+    return result.output
+
+
+def tcp_table(hotel: Deployed, pod: str) -> list[list[str]]:
+    return [line.split() for line in shell(hotel, pod, "cat /proc/net/tcp").splitlines()[1:]]
+
+
+def established(table: list[list[str]], port: int, column: int = 1) -> list[list[str]]:
+    return [row for row in table if row[3] == "01" and row[column].endswith(f":{port:04X}")]
+
+
+def metric(hotel: Deployed, query: str) -> float:
+    endpoints = hotel.cluster.telemetry
+    answer: dict[str, Any] = httpx.get(
+        f"{endpoints.prometheus}/api/v1/query",
+        params={"query": query},
+        headers={"authorization": f"Bearer {endpoints.token}"},
+    ).json()
+    return float(answer["data"]["result"][0]["value"][1])
+
+
+def test_both_ends_list_the_connections_of_the_load(hotel: Deployed) -> None:
+    generator, frontend = pod_of(hotel, "job-name=wrk2-job"), pod_of(hotel, "io.kompose.service=frontend")
+    near = established(tcp_table(hotel, generator), PORT, column=2)
+    far = established(tcp_table(hotel, frontend), PORT)
+    assert len(near) == len(far) == 100
+    assert {row[1] for row in near} == {row[2] for row in far}  # the generator's addresses and ports
+    assert len({row[9] for row in far}) == 100
+
+
+def test_descriptors_are_those_of_the_sockets(hotel: Deployed) -> None:
+    frontend = pod_of(hotel, "io.kompose.service=frontend")
+    links = shell(hotel, frontend, "for f in /proc/1/fd/*; do readlink $f; done").splitlines()
+    sockets = {link.strip("socket:[]") for link in links if link.startswith("socket:")}
+    assert sockets == {row[9] for row in tcp_table(hotel, frontend)}
+    hotel.wait(15)
+    assert metric(hotel, f'container_file_descriptors{{pod="{frontend}",container!=""}}') == len(links)
+    assert metric(hotel, f'container_sockets{{pod="{frontend}",container!=""}}') == len(sockets)
+
+
+def test_a_database_counts_the_connections_that_its_kernel_lists(hotel: Deployed) -> None:
+    database = pod_of(hotel, "io.kompose.service=mongodb-rate")
+    hotel.wait(15)
+    own = metric(hotel, f'mongodb_ss_connections{{pod="{database}",conn_type="current"}}')
+    assert own == len(established(tcp_table(hotel, database), 27017)) > 0
+
+
+def test_tracked_connections_are_at_least_those_of_the_load(hotel: Deployed) -> None:
+    node = hotel.api.get("pods", pod_of(hotel, "job-name=wrk2-job"), HOTEL)["spec"]["nodeName"]
+    assert 100 <= metric(hotel, f'node_nf_conntrack_entries{{instance="{node}"}}') < 1000
+
+
+def test_output_of_the_first_process_is_written_through_its_descriptor(hotel: Deployed) -> None:
+    frontend = pod_of(hotel, "io.kompose.service=frontend")
+    shell(hotel, frontend, "echo marker-of-a-visitor > /proc/1/fd/1")
+    assert "marker-of-a-visitor" in hotel.api.logs(frontend, HOTEL)
+
+
+def test_a_program_out_of_descriptors_fails_to_accept_again_and_again(hotel: Deployed) -> None:
+    container = {
+        "name": "fortio",
+        "image": FORTIO,
+        "args": ["load", "-c", "300", "-qps", "1", "-t", "0", "http://frontend:5000/"],
+    }
+    hotel.api.apply(deployment("partner", HOTEL, {"containers": [container]}))
+    script = {"command": ["sh", "-c", f"ulimit -n {LIMIT}; exec ./frontend"]}
+    current = hotel.api.get("deployments", "frontend", HOTEL)["spec"]["template"]["spec"]["containers"][0]
+    patch = {"spec": {"template": {"spec": {"containers": [{"name": current["name"], **script}]}}}}
+    hotel.api.patch("deployments", "frontend", patch, HOTEL)
+    hotel.wait(120)
+    frontend = max(
+        hotel.pods(HOTEL, "io.kompose.service=frontend").items(),
+        key=lambda one: one[1]["metadata"]["creationTimestamp"],
+    )[0]
+    errors = re.compile(r"Accept error: accept tcp \[::\]:5000: accept4: too many open files; retrying in (\S+)$", re.M)
+    before = len(errors.findall(hotel.api.logs(frontend, HOTEL)))
+    hotel.wait(30)
+    waits = errors.findall(hotel.api.logs(frontend, HOTEL))
+    assert waits[:3] == ["5ms", "10ms", "20ms"]
+    assert 28 <= len(waits) - before <= 60
+    assert Counter(waits).most_common(1)[0][0] == "1s"
+    assert len(shell(hotel, frontend, "ls /proc/1/fd").split()) == LIMIT
+    waiting = [row for row in established(tcp_table(hotel, frontend), PORT) if row[9] == "0"]
+    assert waiting, "connections in the accept queue belong to no process"
