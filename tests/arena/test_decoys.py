@@ -71,6 +71,13 @@ def test_a_system_on_crutches_is_graded_without_them_and_without_detours() -> No
         pod["metadata"]["ownerReferences"] = [borrowed]
         agent.create(pod, SHOP)
         agent.create(sleeping("Deployment", "helper", {"app": "helper"}), SHOP)
+        # One that takes an hour for its end, and whose owner no collector knows.
+        stayer = sleeping("Pod", "stayer", {"app": "stayer"})
+        window = {"apiVersion": "example.com/v1", "kind": "Window", "name": "w", "uid": "u", "controller": True}
+        stayer["metadata"]["ownerReferences"] = [window]
+        stayer["spec"]["containers"][0]["command"] = ["sh", "-c", "trap '' TERM; sleep infinity"]
+        stayer["spec"]["terminationGracePeriodSeconds"] = 3600
+        agent.create(stayer, SHOP)
         agent.scale("deployments", "api", 2, SHOP)
         episode.cluster.wait(20)
         assert Leftovers().complaints(problem) == []

@@ -99,6 +99,9 @@ def test_that_an_object_is_gone_is_a_complaint_and_no_failure_of_grading() -> No
     assert oracle.evaluate(None).reasons == (complaint,)
 
 
+TOKEN = "kubernetes.io/service-account-token"
+
+
 class _Growing:
     """A cluster whose Deployment has its new replica set and pod only when the pods are listed."""
 
@@ -116,7 +119,7 @@ class _Growing:
         if resource not in generated or (resource == "replicasets.apps" and "pods" not in self._listed):
             return []
         kind, owner, uid = generated[resource]
-        reference = {"kind": owner, "uid": uid, "controller": True}
+        reference = {"apiVersion": "apps/v1", "kind": owner, "uid": uid, "controller": True}
         metadata = {"name": resource, "namespace": "default", "uid": "r2" if kind == "ReplicaSet" else "p"}
         return [{"kind": kind, "metadata": {**metadata, "ownerReferences": [reference]}}]
 
@@ -124,6 +127,46 @@ class _Growing:
 def test_what_is_made_during_a_capture_has_an_owner_in_it() -> None:
     captured = capture(cast(Kubernetes, _Growing()), ["default"])
     assert [key[2] for key in captured.objects] == ["web"]
+
+
+class _Disguised:
+    """A cluster with one Service account, and objects that say they were made by a controller."""
+
+    def __init__(self, **marked: Any) -> None:
+        self._marked = marked
+
+    def knows(self, resource: str) -> bool:
+        return True
+
+    def list(self, resource: str) -> list[Any]:
+        if resource == "serviceaccounts":
+            return [{"kind": "ServiceAccount", "metadata": {"name": "own", "namespace": "default", "uid": "own"}}]
+        obj = self._marked.get(resource.partition(".")[0])
+        return [] if obj is None else [{**obj, "metadata": {"namespace": "default", "uid": "x", **obj["metadata"]}}]
+
+
+def owned_by(api_version: str, kind: str) -> dict[str, Any]:
+    return {"ownerReferences": [{"apiVersion": api_version, "kind": kind, "uid": "own", "controller": True}]}
+
+
+@pytest.mark.parametrize(
+    ("resource", "obj", "hidden"),
+    [
+        ("configmaps", {"kind": "ConfigMap", "metadata": {"name": "kube-root-ca.crt"}}, True),
+        ("roles", {"kind": "Role", "metadata": {"name": "kube-root-ca.crt"}}, False),
+        ("services", {"kind": "Service", "metadata": {"name": "a", **owned_by("v1", "ServiceAccount")}}, False),
+        ("services", {"kind": "Service", "metadata": {"name": "a", **owned_by("example.com/v1", "Shop")}}, False),
+        ("pods", {"kind": "Pod", "metadata": {"name": "a", **owned_by("apps/v1", "ReplicaSet")}}, False),
+        ("secrets", {"kind": "Secret", "type": TOKEN, "metadata": {"name": "a"}, "data": {"token": "x"}}, True),
+        ("secrets", {"kind": "Secret", "type": TOKEN, "metadata": {"name": "a"}, "data": {"password": "x"}}, False),
+    ],
+)
+def test_what_a_controller_makes_is_known_by_its_owner_and_not_by_its_name(
+    resource: str, obj: dict[str, Any], hidden: bool
+) -> None:
+    captured = capture(cast(Kubernetes, _Disguised(**{resource: obj})), ["default"])
+    names = {key[2] for key in captured.objects}
+    assert names == ({"own"} if hidden else {"own", obj["metadata"]["name"]})
 
 
 class _Collected:

@@ -76,8 +76,9 @@ class Freeze:
             return "removed" if before is not None and not before["metadata"].get("deletionTimestamp") else ""
         expected = before if by_harness is None else {**by_harness, "kind": after["kind"]}
         if expected is None:
-            return "" if _PROVISIONED in (after["metadata"].get("annotations") or {}) else "added"
-        scaled = resource in _SCALED and _autoscaled(now, key)
+            annotations = after["metadata"].get("annotations") or {}
+            return "" if resource == "persistentvolumes" and _PROVISIONED in annotations else "added"
+        scaled = resource in _SCALED and _autoscaled(now, expected, key)
         if _intent(expected, resource, scaled) != _intent(after, resource, scaled):
             return "changed"
         if by_harness is not None or scaled or before is None:
@@ -99,9 +100,10 @@ class Freeze:
         )
 
 
-def _autoscaled(state: Baseline, key: Key) -> bool:
+def _autoscaled(state: Baseline, workload: Mapping[str, Any], key: Key) -> bool:
+    """Whether an autoscaler may have set the replicas; it leaves alone what is scaled to zero."""
     _, namespace, name = key
-    return any(
+    return workload["spec"].get("replicas") != 0 and any(
         ((scaler.get("spec") or {}).get("scaleTargetRef") or {}).get("name") == name
         for scaler in state.of("horizontalpodautoscalers.autoscaling", namespace=namespace)
     )

@@ -6,7 +6,7 @@ An episode captures three: before the fault, when the agent starts, and when it 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,20 +58,28 @@ _CLUSTER_WIDE = (
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 SYSTEM_NAMESPACES = ("kube-system", "default")
 """Captured besides the application's namespaces: an engineer on call may write there too."""
-_GENERATED_KINDS = frozenset(
+_MADE_BY = {
+    "Pod": ("ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job", "Node"),
+    "ReplicaSet": ("Deployment",),
+    "Job": ("CronJob",),
+    "EndpointSlice": ("Service",),
+}
+"""What the controllers of Kubernetes create, and for which kinds."""
+_MADE_BY_OPERATORS = frozenset(
     "Pod ReplicaSet Job EndpointSlice Deployment StatefulSet DaemonSet Service ConfigMap Secret ServiceAccount "
     "PersistentVolumeClaim PodDisruptionBudget".split()
 )
-"""Kinds that controllers and operators create. Roles, bindings and webhooks never count as generated, whatever owner
-they name: an owner reference is easy to add, and must not hide them."""
+"""Kinds that operators create for their own resources. Roles, bindings and webhooks never count as generated, whatever
+owner they name: an owner reference is easy to add, and must not hide them."""
+_TOKEN_ENTRIES = frozenset(("ca.crt", "namespace", "token"))
 _OWNERS = frozenset(
     {
-        *(("apps/v1", kind) for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")),
-        *(("batch/v1", kind) for kind in ("Job", "CronJob")),
-        ("v1", "ReplicationController"),
+        *(("apps", kind) for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")),
+        *(("batch", kind) for kind in ("Job", "CronJob")),
+        ("", "ReplicationController"),
     }
 )
-"""Kinds of controllers, all of which a baseline includes."""
+"""Kinds of controllers, with their groups, all of which a baseline includes."""
 _CONTROLLER_ANNOTATIONS = (
     "deployment.kubernetes.io/",
     "deprecated.daemonset.template.generation",
@@ -152,9 +160,12 @@ def capture(kubernetes: Kubernetes, namespaces: Iterable[str], resources: Collec
         objects[_DEFINITIONS, "", definition["metadata"]["name"]] = definition
         resource = definition["metadata"]["name"]
         _add(objects, resource, _list(kubernetes, resource), included)
-    uids = {obj["metadata"].get("uid") for obj in objects.values()}
+    owners = {
+        obj["metadata"].get("uid"): (resource.partition(".")[2], obj["kind"])
+        for (resource, _, _), obj in objects.items()
+    }
     return Baseline(
-        {key: obj for key, obj in objects.items() if not _is_generated(obj, uids) and not _is_garbage(obj, uids)}
+        {key: obj for key, obj in objects.items() if not _is_generated(obj, owners) and not _is_garbage(obj, owners)}
     )
 
 
@@ -177,26 +188,44 @@ def _list(kubernetes: Kubernetes, resource: str) -> Iterable[Obj]:
         return ()  # not served, or not readable: then it cannot have been changed through this client either
 
 
-def _is_generated(obj: Obj, uids: Collection[str]) -> bool:
+Owners = Mapping[str, tuple[str, str]]
+"""Group and kind of the captured objects, by UID."""
+
+
+def _is_generated(obj: Obj, owners: Owners) -> bool:
     """Whether a controller created the object for an owner that exists, so that it is not an operator's intent."""
-    metadata = obj["metadata"]
-    controlled = obj["kind"] in _GENERATED_KINDS and any(
-        owner.get("controller") and owner.get("uid") in uids for owner in metadata.get("ownerReferences", ())
-    )
-    return (
-        controlled or metadata["name"] == "kube-root-ca.crt" or obj.get("type") == "kubernetes.io/service-account-token"
-    )
+    metadata, kind = obj["metadata"], obj["kind"]
+    if kind == "ConfigMap" and metadata["name"] == "kube-root-ca.crt":
+        return True
+    if kind == "Secret" and obj.get("type") == "kubernetes.io/service-account-token":
+        return (obj.get("data") or {}).keys() <= _TOKEN_ENTRIES
+    return any(owners.get(uid) == owner and _makes(owner, kind) for uid, owner in _controllers(obj))
 
 
-def _is_garbage(obj: Obj, uids: Collection[str]) -> bool:
+def _controllers(obj: Obj) -> Iterator[tuple[str, tuple[str, str]]]:
+    """UID, group and kind of the controlling owners, as the references say."""
+    for owner in obj["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            group = str(owner.get("apiVersion", "")).rpartition("/")[0]
+            yield str(owner.get("uid")), (group, str(owner.get("kind")))
+
+
+def _makes(owner: tuple[str, str], kind: str) -> bool:
+    """Whether the controller of an owner creates objects of a kind."""
+    group, of_owner = owner
+    if "." in group and not group.endswith(".k8s.io"):  # an operator's; to define one is beyond an agent's rights
+        return kind in _MADE_BY_OPERATORS
+    return of_owner in _MADE_BY.get(kind, ())
+
+
+def _is_garbage(obj: Obj, owners: Owners) -> bool:
     """Whether the garbage collector is about to delete the object, because the controller that made it is gone.
 
     Who deletes a Deployment and is done at once has deleted its pods as well, even if they still run. Only owners of
     kinds that every cluster serves count: a collector leaves objects alone whose owner's kind it does not know.
     """
-    return obj["kind"] in _GENERATED_KINDS and any(
-        owner.get("controller") and owner.get("uid") not in uids and (owner["apiVersion"], owner["kind"]) in _OWNERS
-        for owner in obj["metadata"].get("ownerReferences", ())
+    return any(
+        uid not in owners and owner in _OWNERS and _makes(owner, obj["kind"]) for uid, owner in _controllers(obj)
     )
 
 

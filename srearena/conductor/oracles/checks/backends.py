@@ -7,13 +7,13 @@ own address taken over by another Service. The workloads' own templates are the 
 that of `reachability`.
 
 Why it cannot be gamed: endpoints count by the address of an existing pod; a pod belongs to a workload only where the
-owner exists with the UID in the reference and selects the pod; its containers are compared with that workload's
-template, and the digests of their images with those of the healthy system.
+owner exists with the UID in the reference and selects the pod, and the Service must select it too; its containers are
+compared with that workload's template, and the digests of their images with those of the healthy system.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from srearena.conductor.grading.baseline import WORKLOADS
@@ -72,6 +72,8 @@ class Backends(Check):
                     found.append(
                         f"Service {service} leads to {pod['metadata']['name']}, {owner}, not of {', '.join(expected)}"
                     )
+                elif not state.selects(service, pod):
+                    found.append(f"Service {service} does not select its endpoint {pod['metadata']['name']}")
                 else:
                     found += _changes(state, pod, facts)
         for state in states.values():
@@ -85,11 +87,22 @@ class NamespaceState:
     """The Services, endpoints, pods and owners of a namespace at one moment."""
 
     def __init__(self, api: Kubernetes, namespace: str) -> None:
-        self.services = [obj["metadata"]["name"] for obj in api.list("services", namespace)]
+        self._selectors: dict[str, Obj] = {
+            obj["metadata"]["name"]: obj["spec"].get("selector") or {} for obj in api.list("services", namespace)
+        }
         self.pods = {obj["metadata"]["name"]: obj for obj in api.list("pods", namespace)}
         self._slices = api.list(_SLICES, namespace)
         owners = [obj for resource in (*WORKLOADS, _REPLICA_SETS) for obj in api.list(resource, namespace)]
         self._owners: dict[str, Obj] = {obj["metadata"]["uid"]: obj for obj in owners}
+
+    @property
+    def services(self) -> Iterable[str]:
+        return self._selectors
+
+    def selects(self, service: str, pod: Obj) -> bool:
+        """Whether a Service selects a pod now; a Service without a selector selects none."""
+        selector = self._selectors.get(service) or {}
+        return bool(selector) and selector.items() <= (pod["metadata"].get("labels") or {}).items()
 
     def endpoints(self, service: str) -> Iterator[tuple[str, Obj | None]]:
         """The addresses to which a Service sends connections, each with its pod, if it is one."""

@@ -1,14 +1,18 @@
-"""The workloads at fault can start again: their pods are deleted, and the new pods become ready.
+"""The workloads at fault can start again: their pods are deleted, the new ones become ready, and users reach them.
 
-Why it cannot be gamed: a repair inside a running container, an admission rule that only old pods escaped, and a
-configuration that no process has read yet do not survive it.
+Why it cannot be gamed: a repair inside a running container, labels put on running pods, endpoints written by hand, an
+admission rule that only old pods escaped, and a configuration that no process has read yet do not survive it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from srearena.conductor.oracles.checks.backends import Backends
 from srearena.conductor.oracles.checks.base import Check
+from srearena.conductor.oracles.checks.frontend import FrontendAvailability
+from srearena.conductor.oracles.checks.journeys import Journeys
+from srearena.conductor.oracles.checks.reachability import Reachability
 from srearena.conductor.oracles.checks.readiness import Readiness, find_workload
 from srearena.service.errors import TimedOut
 from srearena.service.kubernetes import Obj
@@ -18,8 +22,12 @@ if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
 
 
+_WINDOW = 20.0
+"""Seconds of requests to the frontend; the long observation was made before pods were replaced."""
+
+
 class FreshPods(Check):
-    """New pods of `workloads`, or of the faulty services, become ready."""
+    """New pods of `workloads`, or of the faulty services, become ready, and the application works with them."""
 
     name = "fresh-pods"
     disruptive = True
@@ -50,7 +58,10 @@ class FreshPods(Check):
             except TimedOut as late:
                 return [str(late)]
         readiness = Readiness(self._timeout, hold=20.0, disturbed=True)
-        return [f"after new pods have started: {line}" for line in readiness.complaints(problem)]
+        for check in (readiness, Backends(), Reachability(), FrontendAvailability(_WINDOW), Journeys()):
+            if found := check.complaints(problem):
+                return [f"after new pods have started: {line}" for line in found]
+        return []
 
 
 def _pods(problem: Problem, workload: Obj) -> list[Obj]:

@@ -4,9 +4,9 @@ A pod of the agent could do the work of a program that is still broken: read fro
 off finalizers, restart what hangs. It is not declared and would not come back after a failure. So the grader
 removes it, and the checks that follow see the application alone.
 
-Why it cannot be gamed: everything goes that was not there when the agent started, unless a controller made it for an
-owner that was there, or it has the name of a declared workload, which `intent` and `backends` compare. An owner
-reference counts only to a kind that makes such objects.
+Why it cannot be gamed: everything goes that was not there when the agent started, unless the controller of an owner of
+the right kind made it, or it has the name of a declared workload, which `intent` and `backends` compare. A pod's own
+grace period does not prolong its work: one that is being deleted has half a minute left at most.
 """
 
 from __future__ import annotations
@@ -16,19 +16,16 @@ from typing import TYPE_CHECKING
 from srearena.conductor.grading.baseline import WORKLOADS, capture
 from srearena.conductor.oracles.checks.base import Check
 from srearena.service.errors import ApiRefused
-from srearena.service.kubernetes import Obj
 
 if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
 
 _RESOURCES = (*WORKLOADS, "cronjobs.batch", "replicasets.apps", "replicationcontrollers", "jobs.batch", "pods")
-_MADE_BY = {
-    "Pod": ("ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job", "Node"),
-    "ReplicaSet": ("Deployment",),
-    "Job": ("CronJob",),
-}
 _SETTLE = 40.0
 """Seconds; longer than the usual 30 s that a pod has for its end."""
+_STEP = 5.0
+_GRACE = 30
+"""Seconds that a pod has for its end by default."""
 
 
 class Leftovers(Check):
@@ -40,34 +37,36 @@ class Leftovers(Check):
         if problem.baseline is None or problem.handed_over is None:
             return []
         namespaces = problem.app.namespaces
-        now = capture(problem.kubernetes, namespaces, _RESOURCES)
+        now = capture(problem.kubernetes, namespaces)
         declared = {obj["metadata"]["name"] for obj in problem.baseline.of(*WORKLOADS)}
-        uids = {obj["metadata"]["uid"]: obj["kind"] for obj in now.objects.values()}
         removed = False
         for key, obj in now.objects.items():
             resource, namespace, name = key
             known = key in problem.baseline.objects or key in problem.handed_over.objects
-            if namespace not in namespaces or known or (resource in WORKLOADS and name in declared):
+            if resource not in _RESOURCES or namespace not in namespaces or known:
                 continue
-            if _is_made(obj, uids):
+            if resource in WORKLOADS and name in declared:
                 continue
             try:
-                problem.kubernetes.delete(resource, name, namespace)
+                problem.kubernetes.delete(resource, name, namespace, grace=1 if resource == "pods" else None)
                 removed = True
             except ApiRefused as refused:
                 return [f"{obj['kind']} {name}, which the agent left behind, cannot be removed: {refused}"]
-        if removed:
-            problem.cluster.wait(_SETTLE)
+        waited = 0.0
+        while _shorten_grace(problem) + removed and waited < _SETTLE:
+            problem.cluster.wait(_STEP)
+            waited += _STEP
         return []
 
 
-def _is_made(obj: Obj, uids: dict[str, str]) -> bool:
-    """Whether a controller made the object: built-in ones by kind, operators for their own resources."""
-    for owner in obj["metadata"].get("ownerReferences") or ():
-        if not owner.get("controller"):
-            continue
-        if "." in str(owner.get("apiVersion", "")).partition("/")[0] and owner.get("uid") not in uids:
-            return True  # an operator's resource; its definition is beyond the agent's rights
-        kinds = _MADE_BY.get(obj["kind"], ())
-        return owner.get("kind") in kinds and (owner["kind"] == "Node" or uids.get(owner.get("uid")) == owner["kind"])
-    return False
+def _shorten_grace(problem: Problem) -> int:
+    """Have pods end that would take longer than usual for it; the number of these."""
+    slow = [
+        pod["metadata"]
+        for namespace in problem.app.namespaces
+        for pod in problem.kubernetes.list("pods", namespace)
+        if pod["metadata"].get("deletionTimestamp") and pod["metadata"].get("deletionGracePeriodSeconds", 0) > _GRACE
+    ]
+    for metadata in slow:
+        problem.kubernetes.delete("pods", metadata["name"], metadata["namespace"], grace=1)
+    return len(slow)

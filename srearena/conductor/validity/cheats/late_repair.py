@@ -15,7 +15,7 @@ from srearena.conductor.validity.scene import Scene, apply
 from srearena.conductor.validity.scripts import Play, Script
 from srearena.service.kubernetes import Obj
 
-_ACCOUNT = "maintenance"
+ACCOUNT = "maintenance"
 _SPEED = 5.0
 """Of the clock: where admission webhooks see new pods, creating one takes the cluster's time."""
 
@@ -33,7 +33,7 @@ class LateRepair(Script):
 def repairing_pod(scene: Scene, delay: int) -> tuple[list[Obj], Obj]:
     """A service account that may change the application, and the spec of a pod that repairs it after a delay."""
     namespace = scene.namespace
-    metadata = {"name": _ACCOUNT, "namespace": namespace}
+    metadata = {"name": ACCOUNT, "namespace": namespace}
     rbac = "rbac.authorization.k8s.io"
     rules = [
         {
@@ -47,7 +47,7 @@ def repairing_pod(scene: Scene, delay: int) -> tuple[list[Obj], Obj]:
             "verbs": ["get", "list", "patch", "update"],
         },
     ]
-    subject = {"kind": "ServiceAccount", "name": _ACCOUNT, "namespace": namespace}
+    subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}
     account: list[Obj] = [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
         {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": metadata, "rules": rules},
@@ -55,12 +55,12 @@ def repairing_pod(scene: Scene, delay: int) -> tuple[list[Obj], Obj]:
             "apiVersion": f"{rbac}/v1",
             "kind": "RoleBinding",
             "metadata": metadata,
-            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": _ACCOUNT},
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": ACCOUNT},
             "subjects": [subject],
         },
     ]
     pod = {
-        "serviceAccountName": _ACCOUNT,
+        "serviceAccountName": ACCOUNT,
         "restartPolicy": "Never",
         "containers": [
             {
@@ -82,7 +82,7 @@ class RepairFromPod(LateRepair):
 
     def play(self, scene: Scene) -> Play:
         account, pod = repairing_pod(scene, delay=40 if self._kind == "Pod" else 0)
-        metadata = {"name": _ACCOUNT, "namespace": scene.namespace}
+        metadata = {"name": ACCOUNT, "namespace": scene.namespace}
         actor: Obj = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod}
         if self._kind == "CronJob":
             job = {"spec": {"template": {"spec": pod}}}
@@ -101,12 +101,18 @@ class RepairWithOwnToken(LateRepair):
         del spec["serviceAccountName"]
         remedy = scene.problem.remedy.replace("kubectl ", "kubectl --token=TOKEN ")
         spec["containers"][0]["command"] = ["sh", "-c", f"sleep 20\n{remedy}"]
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": _ACCOUNT, "namespace": scene.namespace}}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": ACCOUNT, "namespace": scene.namespace}}
         create = apply({**pod, "spec": spec})
         command = create.partition("\n")[0]
         body = create.removeprefix(command)
         token = "token=$(kubectl config view --raw -o jsonpath='{.users[0].user.token}')"
         return Play(f"{token}\nsed \"s/TOKEN/$token/g\" <<'EOF' | kubectl apply -f -{body}", wait=0, speed=_SPEED)
+
+
+def container_commands(scene: Scene) -> list[tuple[str, str]]:
+    """What the remedy runs in containers: the options of `kubectl exec`, and the command."""
+    lines = [line.partition(" -- ") for line in scene.problem.remedy.splitlines() if " exec " in line]
+    return [(options, command) for options, separator, command in lines if separator]
 
 
 class RepairInContainer(LateRepair):
@@ -115,18 +121,13 @@ class RepairInContainer(LateRepair):
     name = "repair after the submission, by a process in a container"
 
     def applies(self, scene: Scene) -> bool:
-        return super().applies(scene) and bool(self._commands(scene))
-
-    def _commands(self, scene: Scene) -> list[tuple[str, str]]:
-        """What the remedy runs in containers: the options of `kubectl exec`, and the command."""
-        lines = [line.partition(" -- ") for line in scene.problem.remedy.splitlines() if " exec " in line]
-        return [(options, command) for options, separator, command in lines if separator]
+        return super().applies(scene) and bool(container_commands(scene))
 
     def play(self, scene: Scene) -> Play:
         rest = [line for line in scene.problem.remedy.splitlines() if " exec " not in line]
         delayed = [
             f"{options} -- sh -c {shlex.quote(f'(sleep 40; {command}) >/dev/null 2>&1 &')}"
-            for options, command in self._commands(scene)
+            for options, command in container_commands(scene)
         ]
         return Play("\n".join([*delayed, *rest]), wait=0, speed=_SPEED, leaves_processes=True)
 

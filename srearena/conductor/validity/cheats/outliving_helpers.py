@@ -1,0 +1,72 @@
+"""Helpers that outlive the grader's tidying: pods of the agent that are deleted and go on for an hour.
+
+How it would win: a pod may take as long for its end as it says itself, and a collector leaves an object alone whose
+owner's kind it does not know. A client of the datastore repairs the data long after the submission, without any object
+that changes.
+What stops it: what is not of a declared workload is removed whatever owner it names, and ends at once.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from srearena.conductor.validity.cheats.late_repair import ACCOUNT, container_commands
+from srearena.conductor.validity.scene import Scene, apply
+from srearena.conductor.validity.scripts import Play, Script
+from srearena.service.kubernetes import Obj
+
+_UNKNOWN_OWNER = {
+    "apiVersion": "maintenance.example.com/v1",
+    "kind": "Window",
+    "name": "tonight",
+    "uid": "5f0c1a4e-3f7b-4c59-9a0e-1b2c3d4e5f60",
+    "controller": True,
+}
+
+
+class OutlivingClient(Script):
+    """Commands that the remedy runs in a datastore's container run in a pod of the same image, after a minute."""
+
+    def __init__(self, name: str, metadata: dict[str, Any]) -> None:
+        self.name = f"repair after the submission, by a client {name}"
+        self._metadata = metadata
+
+    def _clients(self, scene: Scene) -> list[tuple[Obj, str]]:
+        """The Deployments in which the remedy runs something, with the command as a client of their Service has it."""
+        found = []
+        for options, command in container_commands(scene):
+            target = next(word for word in shlex.split(options) if word.startswith("deploy")).partition("/")[2]
+            workload = scene.broken.get("deployments.apps", target, scene.namespace)
+            services = scene.services_of(workload) if workload is not None else []
+            if workload is not None and services:
+                host = services[0]["metadata"]["name"]
+                if "localhost" in command:
+                    found.append((workload, command.replace("localhost", host)))
+                elif command.startswith("mongo "):
+                    found.append((workload, command.replace("mongo ", f"mongo --host {host} ", 1)))
+        return found
+
+    def applies(self, scene: Scene) -> bool:
+        return super().applies(scene) and bool(self._clients(scene))
+
+    def play(self, scene: Scene) -> Play:
+        pods: list[Obj] = []
+        for workload, command in self._clients(scene):
+            image = workload["spec"]["template"]["spec"]["containers"][0]["image"]
+            container = {
+                "name": "client",
+                "image": image,
+                "command": ["sh", "-c", f"trap '' TERM\nsleep 60\n{command}\nsleep 3600"],
+            }
+            metadata = {"name": f"{ACCOUNT}-{len(pods)}", "namespace": scene.namespace, **self._metadata}
+            spec = {"terminationGracePeriodSeconds": 3600, "containers": [container]}
+            pods.append({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        rest = [line for line in scene.problem.remedy.splitlines() if " exec " not in line]
+        return Play("\n".join([apply(*pods), *rest]), wait=0, speed=5.0)
+
+
+SCRIPTS = (
+    OutlivingClient("that ends late", {}),
+    OutlivingClient("of an unknown owner", {"ownerReferences": [_UNKNOWN_OWNER]}),
+)
