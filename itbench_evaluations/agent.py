@@ -26,11 +26,12 @@ from itbench_evaluations.results import GradedTrial
 from itbench_evaluations.submission import Submission, read_bytes, unreadable
 from srearena.coroutines import run_blocking
 from srearena.ground_truth import GroundTruth
-from srearena.ground_truth.files import load_truths
+from srearena.ground_truth.files import load_truths, read_bounded
 from srearena.utils.cache import ReplyCache
 
 Baseline = Literal["lexical", "null"]
 Progress = Callable[[int, int], None]
+_LARGEST_OUTPUT = 50_000_000  # bytes; chosen: a diagnosis has a thousandth of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def read_trial(trial: Trial) -> Submission:
     if trial.file is None:
         return unreadable(f"no agent_output.json in {trial.directory.name}/")
     try:
-        return read_bytes(trial.file.read_bytes())
+        return read_bytes(read_bounded(trial.file, _LARGEST_OUTPUT))
     except OSError as problem:
         return unreadable(f"the output file cannot be read: {problem.strerror or problem}")
 

@@ -6,7 +6,6 @@ JSON bodies are stored as JSON, others as base64. It is an error if the requeste
 from __future__ import annotations
 
 import base64
-import gzip
 import json
 import threading
 import zlib
@@ -101,10 +100,14 @@ def collect(file: Path, port: int = 0, watch: Watcher | None = None) -> Iterator
                     return
                 length = len(body)
                 if self.headers.get("content-encoding") == "gzip":
+                    decoder = zlib.decompressobj(wbits=31)  # gzip
                     try:
-                        body = gzip.decompress(body)
-                    except (OSError, EOFError, zlib.error):
+                        body = decoder.decompress(body, MAX_BODY)
+                    except zlib.error:
                         self._reply(400)
+                        return
+                    if not decoder.eof:  # the rest is missing, or too much
+                        self._reply(413 if decoder.unconsumed_tail else 400)
                         return
                 kind = self.headers.get("content-type", "")
                 record: dict[str, Any] = {"timestamp": wall_clock().isoformat(), "path": self.path}

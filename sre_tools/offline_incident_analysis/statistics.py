@@ -31,6 +31,7 @@ def is_counter(metric: str) -> bool:
     return metric.endswith(_COUNTER_SUFFIXES)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def increases(counted: Floats) -> Floats:
     """Increase of a counter from point to point; for a matrix, of the counter in each row. A decrease is a reset."""
     grown = np.diff(counted)

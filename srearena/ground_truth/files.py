@@ -7,6 +7,7 @@ If an incident is found twice, the path that sorts last is used, and a warning n
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -20,6 +21,7 @@ import yaml
 from srearena.errors import InputError, one_line
 from srearena.ground_truth.model import GroundTruth
 from srearena.ground_truth.parsing import canonical_id, parse_ground_truth
+from srearena.yaml_documents import load_yaml
 
 # In order of preference within one directory: formats with groups and propagations before lists of entities.
 SCENARIO_FILES = (
@@ -42,10 +44,7 @@ _LIKELY_NAME = re.compile(
 )
 _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", "alerts", "metrics"})
 
-try:
-    _Loader: Any = yaml.CSafeLoader
-except AttributeError:  # PyYAML built without libyaml
-    _Loader = yaml.SafeLoader
+_LARGEST = 100_000_000  # bytes; chosen: a consolidated file of ten thousand incidents has less
 
 
 @dataclass(slots=True)
@@ -94,10 +93,21 @@ def natural_key(text: str) -> list[tuple[int, int, str]]:
     return [(1, int(piece), "") if piece.isdigit() else (0, 0, piece) for piece in pieces]
 
 
+def read_bounded(path: Path, most: int) -> bytes:
+    """The content of a regular file of at most so many bytes; OSError for another one, such as a pipe or a device."""
+    if not path.is_file():
+        raise OSError(errno.EINVAL, "it is no regular file" if path.exists() else os.strerror(errno.ENOENT))
+    with path.open("rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most / 1e6:.0f} MB")
+    return data
+
+
 def load_document(path: Path) -> object:
     """Parse a JSON, JSON-lines or YAML file; the error names the file and the line."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_bounded(path, _LARGEST).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as problem:
         raise InputError(f"cannot read {path}: {problem}") from problem
     try:
@@ -105,7 +115,7 @@ def load_document(path: Path) -> object:
             return [json.loads(line) for line in text.splitlines() if line.strip()]
         if path.suffix == ".json":
             return json.loads(text)
-        return yaml.load(text, Loader=_Loader)
+        return load_yaml(text)
     except (json.JSONDecodeError, yaml.YAMLError, RecursionError) as problem:
         raise InputError(f"{path} is not valid {path.suffix.lstrip('.') or 'YAML'}: {one_line(problem)}") from problem
 
@@ -137,7 +147,7 @@ def _entry(item: object, default_id: str, path: Path) -> tuple[str, str, object]
 
 def _embedded(text: str, path: Path) -> object:
     try:
-        return yaml.load(text, Loader=_Loader)
+        return load_yaml(text)
     except yaml.YAMLError as problem:
         raise InputError(f"a ground_truth_yaml field in {path} is not valid YAML: {one_line(problem)}") from problem
 
@@ -157,7 +167,7 @@ def _scenario_files(root: Path) -> list[Path]:
     for directory, names, files in os.walk(root):
         names[:] = sorted(name for name in names if name not in _SKIPPED)
         best = next((name for name in SCENARIO_FILES if name in files), None)
-        if best:
+        if best and (Path(directory) / best).is_file():
             paths.append(Path(directory) / best)
     return sorted(paths, key=lambda path: natural_key(str(path)))
 

@@ -85,18 +85,30 @@ def read_alerts(path: Path, oddities: list[str]) -> Iterator[dict[str, Any]]:
         if not isinstance(alert, Mapping):
             oddities.append(f"{path.name}: an alert that is no object")
             continue
-        labels = _mapping(alert.get("labels"))
-        status = _mapping(alert.get("status"))
-        yield {
-            "observed_at": observed,
-            "alertname": str(labels.get("alertname") or alert.get("name") or "unnamed"),
-            "state": str(alert.get("state") or status.get("state") or "firing"),
-            "severity": labels.get("severity"),
-            "namespace": labels.get("namespace"),
-            "entity": _entity(labels),
-            "active_at": alert.get("activeAt") or alert.get("startsAt"),
-            "value": alert.get("value"),
-            "labels": orjson.dumps(labels).decode(),
-            "annotations": orjson.dumps(_mapping(alert.get("annotations"))).decode(),
-            "file": path.name,
-        }
+        try:
+            yield _row(alert, observed, path.name)
+        except TypeError:  # of orjson: nested more deeply than it writes
+            oddities.append(f"{path.name}: an alert that is nested too deeply")
+
+
+def _row(alert: Mapping[str, Any], observed: str | None, file: str) -> dict[str, str | None]:
+    labels = _mapping(alert.get("labels"))
+    status = _mapping(alert.get("status"))
+    return {
+        "observed_at": observed,
+        "alertname": str(labels.get("alertname") or alert.get("name") or "unnamed"),
+        "state": str(alert.get("state") or status.get("state") or "firing"),
+        "severity": _text(labels.get("severity")),
+        "namespace": _text(labels.get("namespace")),
+        "entity": _entity(labels),
+        "active_at": _text(alert.get("activeAt") or alert.get("startsAt")),
+        "value": _text(alert.get("value")),
+        "labels": orjson.dumps(labels).decode(),
+        "annotations": orjson.dumps(_mapping(alert.get("annotations"))).decode(),
+        "file": file,
+    }
+
+
+def _text(value: object) -> str | None:
+    """A value as the text of a cell; what is no scalar, as JSON."""
+    return value if isinstance(value, str | None) else orjson.dumps(value).decode()

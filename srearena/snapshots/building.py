@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Groups = Mapping[tuple[str, ...], Sequence[Path]]
 
+_MOST_COLUMNS = 1000  # chosen: known tables have up to 30
 _DEFAULT_ROW_BYTES = 1_000_000  # maximum bytes of a row in the first attempt; rows are rarely longer
 _BUFFER = 8_000_000  # bytes; measured: with smaller buffers two threads on one file are hardly faster than one
 # Rows per Parquet row group. A group is held in memory while it is written, so large rows need small groups.
@@ -111,6 +112,8 @@ class Builder:
             header = tuple(header_of(path))
             if not header:
                 oddities.append(f"{path.name}: empty")
+            elif len(header) > _MOST_COLUMNS:
+                oddities.append(f"{path.name}: not read, it has {len(header)} columns")
             elif column_expressions(self._table, list(header)) == column_expressions(self._table, []):
                 oddities.append(f"{path.name}: not read, it has no column of {self._table}")
             else:

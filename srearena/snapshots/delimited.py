@@ -33,11 +33,11 @@ def header_of(path: Path) -> list[str]:
     """The unique column names of a file; empty for an empty file."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as handle:
         first = next(csv.reader((line.replace("\0", "") for line in handle), delimiter="\t"), [])
-    names: list[str] = []
+    names: dict[str, None] = {}
     for index, name in enumerate(first):
         clean = name.strip() or f"column{index}"
-        names.append(clean if clean not in names else f"{clean}_{index}")
-    return names
+        names[clean if clean not in names else f"{clean}_{index}"] = None
+    return list(names)
 
 
 def edges_of(path: Path, columns: Sequence[str]) -> list[str]:

@@ -68,16 +68,31 @@ def _files_in(directory: Path, root: Path, oddities: list[str]) -> list[Path]:
         return []
     files = []
     for path in paths:
-        if path.is_symlink() and not path.resolve().is_relative_to(root):
+        if not _is_text(path.name):
+            oddities.append(f"{path.parent.name}/{path.name!a}: a name that is not UTF-8; not read")
+        elif _leads_out(path, root):
             oddities.append(f"{path.relative_to(root)}: a link out of the snapshot; not read")
         elif path.is_file():
             files.append(path)
     return files
 
 
+def _is_text(name: str) -> bool:
+    """Whether a name can be written as UTF-8: other bytes are surrogates in Python, which DuckDB cannot take."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)
+
+
+def _leads_out(path: Path, root: Path) -> bool:
+    """Whether a path is a link out of the recording, or one that leads nowhere."""
+    try:
+        return path.is_symlink() and not path.resolve().is_relative_to(root)
+    except (OSError, RuntimeError):  # a loop of links
+        return True
+
+
 def _subdirectory(root: Path, name: str, oddities: list[str]) -> list[Path]:
     directory = root / name
-    if directory.is_symlink() and not directory.resolve().is_relative_to(root):
+    if _leads_out(directory, root):
         oddities.append(f"{name}: a link out of the snapshot; not read")
         return []
     return _files_in(directory, root, oddities) if directory.is_dir() else []

@@ -107,7 +107,7 @@ MACROS = (
       WHEN regexp_full_match(t, '\d{9,10}(\.\d+)?') THEN make_timestamp(CAST(CAST(t AS DOUBLE) * 1000000 AS BIGINT))
       WHEN regexp_full_match(t, '\d{11,13}(\.\d+)?') THEN make_timestamp(CAST(CAST(t AS DOUBLE) * 1000 AS BIGINT))
       WHEN regexp_full_match(t, '\d{14,16}') THEN make_timestamp(CAST(t AS BIGINT))
-      WHEN regexp_full_match(t, '\d{17,19}') THEN make_timestamp(CAST(t AS BIGINT) // 1000)
+      WHEN regexp_full_match(t, '\d{17,19}') THEN make_timestamp(TRY_CAST(t AS BIGINT) // 1000)
       ELSE CAST(TRY_CAST(regexp_replace(t, ' ?([+-]\d{2}):?(\d{2})( [A-Z]{2,5})?$', '\1:\2') AS TIMESTAMPTZ)
         AS TIMESTAMP) END
     """,

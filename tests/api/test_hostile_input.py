@@ -94,6 +94,7 @@ def test_bodies_that_are_no_objects_are_refused(victim: httpx.Client, body: byte
         "\tbad",
         "- " * 5_000 + "x",
         "{" * 5_000,
+        "[" * 200_000,
         "%YAML 9.9\n---\na: b",
         "a: b\n---\nc: d",
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 import yaml
 
 from itbench_evaluations import InputError, load_truths, parse_ground_truth
+from srearena.ground_truth.files import load_document
 from srearena.ground_truth.parsing import canonical_id
 
 from .samples import SHOP
@@ -93,6 +95,10 @@ def test_other_names_are_themselves() -> None:
         ("- 1\n- 2\n", "not an object"),
         ("a: 1", "neither `groups`"),
         ("", "not an object"),
+        ("[" * 100_000, "nested more deeply than 200 levels"),
+        ("- " * 5_000 + "x", "nested more deeply"),
+        ("groups: &a [*a]", "more than 1000000 nodes"),
+        ("a: &a0 [x]\n" + "".join(f"b{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9)), "nodes"),
     ],
 )
 def test_a_key_that_cannot_be_read_is_named(tmp_path: Path, content: str, complaint: str) -> None:
@@ -102,6 +108,17 @@ def test_a_key_that_cannot_be_read_is_named(tmp_path: Path, content: str, compla
     with pytest.raises(InputError, match=complaint) as failure:
         load_truths(tmp_path)
     assert "Scenario-1" in str(failure.value)
+
+
+def test_a_key_that_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    for place in ("Scenario-1", "Scenario-2"):
+        (tmp_path / place).mkdir()
+    os.mkfifo(tmp_path / "Scenario-1" / "ground_truth.yaml")
+    (tmp_path / "Scenario-2" / "ground_truth.yaml").symlink_to("/dev/zero")
+    with pytest.raises(InputError, match="no ground truth under"):
+        load_truths(tmp_path)
+    with pytest.raises(InputError, match="no regular file"):
+        load_document(tmp_path / "Scenario-2" / "ground_truth.yaml")
 
 
 def test_a_list_of_keys_without_ids_is_refused(tmp_path: Path) -> None:

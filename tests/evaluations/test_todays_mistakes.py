@@ -41,10 +41,13 @@ def test_failed_runs_stay_in_the_mean(tmp_path: Path) -> None:
     write_trial(tmp_path, "Scenario-1", "1", RIGHT)
     write_trial(tmp_path, "Scenario-1", "2", "I am sorry, I ran out of turns.")
     (tmp_path / "Scenario-1" / "3").mkdir()
+    (tmp_path / "Scenario-1" / "4").mkdir()
+    with (tmp_path / "Scenario-1" / "4" / "agent_output.json").open("wb") as file:
+        file.truncate(1 << 40)  # no machine has the memory
     statistics = evaluate(EvaluationRequest(SHOP, tmp_path)).document["statistics"]
-    assert statistics["overall"]["total_bad_runs"] == 2  # today: always 0
-    assert statistics["per_incident"]["1"]["root_cause_entity_f1"]["n"] == 3
-    assert statistics["overall"]["root_cause_entity_f1"]["mean"] == 1 / 3  # today: 1.0
+    assert statistics["overall"]["total_bad_runs"] == 3  # today: always 0
+    assert statistics["per_incident"]["1"]["root_cause_entity_f1"]["n"] == 4
+    assert statistics["overall"]["root_cause_entity_f1"]["mean"] == 1 / 4  # today: 1.0
 
 
 def test_pass_at_1_is_there_for_every_metric_and_every_k_is_summed_up(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -13,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sre_tools.offline_incident_analysis import ToolError, Workspace, all_tools, call_tool
+from srearena.snapshots.inspection import inspect
 from tests.snapshots import samples
 from tests.sre_tools.conftest import Ask
 
@@ -95,6 +98,31 @@ def test_objects_and_events_of_any_shape(directory: Path, tmp_path: Path) -> Non
     with Workspace(directory, cache=tmp_path / "cache") as workspace:
         rows = call_tool(workspace, "event_analysis", {"group_by": "event_time"})["data"]
         assert {row["event_time"][:10] for row in rows} == {"2025-06-01"}, "the year 1 stands for no time"
+
+
+def test_hostile_files_are_reported_and_hide_nothing_else(directory: Path, tmp_path: Path) -> None:
+    (directory / "metrics" / "loop").symlink_to("loop")
+    (directory / "lite").symlink_to("lite")
+    odd_name = os.fsencode(directory / "metrics") + b"/pod_\xff\xfe_raw.tsv"
+    shutil.copy(next((directory / "metrics").glob("pod_*")), odd_name)
+    os.mkfifo(directory / "alerts" / "alerts_at_2025-06-01T10-02-30.000000.json")
+    deep = '{"alerts": [{"labels": {"alertname": "deep", "a": ' + "[" * 900 + "]" * 900 + "}}]}"
+    (directory / "alerts" / "alerts_at_2025-06-01T10-02-31.000000.json").write_text(deep)
+    (directory / "alerts" / "alerts_at_2025-06-01T10-02-32.000000.json").write_text("[" * 200_000)
+    columns = ("\t".join(f"column{n}" for n in range(50_000)) + "\n") * 2
+    (directory / "k8s_events_raw.tsv").write_text(columns)
+    odd_times = ("9999999999999999999", "99999999999999999", "294247-01-01 00:00:00", "-5000-01-01", "inf", "1e300")
+    rows = [{"Timestamp": time, "ServiceName": "odd", "Body": "late"} for time in odd_times]
+    samples.write_tsv(tmp_path / "odd.tsv", samples.RAW_LOG, rows)
+    with (directory / "otel_logs_raw.tsv").open("a") as file:
+        file.write((tmp_path / "odd.tsv").read_text().partition("\n")[2])
+    _call_every_tool(directory, tmp_path)
+    with Workspace(directory, cache=tmp_path / "cache") as workspace:
+        assert call_tool(workspace, "alert_summary")["data"]
+        assert call_tool(workspace, "log_analysis")["summary"]["total_logs"] == 29 + len(odd_times)
+        oddities = "\n".join(inspect(workspace.snapshot()).oddities)
+    for report in ("loop: a link", "not UTF-8", "nested too deeply", "it has 50000 columns", "not readable as JSON"):
+        assert report in oddities
 
 
 def test_a_file_of_bytes_does_not_hide_the_others(directory: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from zero.collector import collect
+from zero.collector import MAX_BODY, collect
 from zero.errors import RequestError
 
 LOGS = {
@@ -55,7 +55,12 @@ def test_every_request_is_a_line(tmp_path: Path) -> None:
         assert post(port, iter([whole[:10], whole[10:]])) == 200, "in chunks, as Node's exporters send"
         assert post(port, b"\x00\x01", "application/x-protobuf") == 200
         assert post(port, b"{", "application/json") == 200
-        assert post(port, b"no gzip", **{"content-encoding": "gzip"}) == 400
+        for packed, status in (
+            (b"no gzip", 400),
+            (gzip.compress(whole)[:-9], 400),
+            (gzip.compress(bytes(MAX_BODY + 1), 1), 413),
+        ):
+            assert post(port, packed, **{"content-encoding": "gzip"}) == status
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert [line.get("data") for line in lines] == [LOGS, LOGS, LOGS, None, None]
     assert base64.b64decode(lines[3]["data_base64"]) == b"\x00\x01"

@@ -17,6 +17,7 @@ from srearena.cluster.embedded.api import protobuf
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry.errors import BadRequest, UnsupportedMediaType
 from srearena.cluster.embedded.registry.json_reader import JsonSyntaxError, read_json
+from srearena.yaml_documents import check_yaml, load_yaml
 
 ACCEPTED = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
 MAX_DEPTH = 200
@@ -109,7 +110,7 @@ def _integer(text: str) -> int:
 def decode_yaml(data: bytes) -> Any:
     try:
         text = data.decode("utf-8")
-        found = yaml.load(text, _Loader)
+        found = load_yaml(text, _Loader)
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise BadRequest(f"error converting YAML to JSON: yaml: {reason[:500]}") from None
@@ -119,7 +120,9 @@ def decode_yaml(data: bytes) -> Any:
 def repeated_yaml_keys(data: bytes) -> list[tuple[int, str]]:
     """The keys that a mapping of a YAML (or JSON) document has more than once, with the lines they stand in."""
     try:
-        root = yaml.compose(data.decode("utf-8"), _Loader)
+        text = data.decode("utf-8")
+        check_yaml(text)
+        root = yaml.compose(text, _Loader)
     except (yaml.YAMLError, ValueError, RecursionError):
         return []  # reading the text says what is wrong with it
     found: list[tuple[int, str]] = []

@@ -27,6 +27,7 @@ from srearena.cluster.embedded.programs.toolboxes.kubectl.printing import (
 from srearena.cluster.embedded.programs.toolboxes.kubectl.resources import Kind
 from srearena.cluster.embedded.programs.toolboxes.kubectl.rollouts import rollout, wait
 from srearena.cluster.embedded.programs.toolboxes.kubectl.session import FIELD_MANAGER, Session
+from srearena.yaml_documents import load_yaml
 
 Command = Callable[[Session], Awaitable[None]]
 _PATCHES = {"strategic": STRATEGIC_PATCH, "merge": MERGE_PATCH, "json": JSON_PATCH}
@@ -122,7 +123,7 @@ async def patch(session: Session) -> None:
     if not text:
         raise KubectlError("error: must specify --patch or --patch-file containing the contents of the patch")
     try:
-        body = yaml.load(text, Loader=yaml.CSafeLoader)
+        body = load_yaml(text)
     except yaml.YAMLError as problem:
         raise KubectlError(f'error: unable to parse "{text}": yaml: {problem}') from None
     targets = await session.named(arguments.words)

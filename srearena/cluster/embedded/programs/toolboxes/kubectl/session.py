@@ -14,6 +14,7 @@ from srearena.cluster.embedded.programs.toolboxes.cluster_api import ApiFailure,
 from srearena.cluster.embedded.programs.toolboxes.kubectl.arguments import Arguments
 from srearena.cluster.embedded.programs.toolboxes.kubectl.errors import KubectlError, from_server
 from srearena.cluster.embedded.programs.toolboxes.kubectl.resources import Kind, Kinds
+from srearena.yaml_documents import check_yaml
 
 FIELD_MANAGER = "kubectl"
 
@@ -125,6 +126,7 @@ class Session:
 
 def _objects(text: str, source: str) -> Iterator[Obj]:
     try:
+        check_yaml(text)
         documents: list[Any] = list(yaml.load_all(text, Loader=yaml.CSafeLoader))
     except yaml.YAMLError as problem:
         raise KubectlError(f"error: error parsing {source}: error converting YAML to JSON: {problem}") from None
