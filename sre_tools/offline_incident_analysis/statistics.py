@@ -47,7 +47,10 @@ class ChangePoint:
 
 
 def _steps(matrix: Floats) -> tuple[Any, Any]:
-    """For each row: the index of the split that explains most of its variance (0 for none), and the share explained."""
+    """For each row: the index of the split that explains most of its variance (0 for none), and the share explained.
+
+    What a straight line explains better is a trend (a counter without the name of one), not a step.
+    """
     rows, count = matrix.shape
     if count < max(_MIN_POINTS, 2 * _EDGE):
         return np.zeros(rows, dtype=int), np.zeros(rows)
@@ -61,8 +64,10 @@ def _steps(matrix: Floats) -> tuple[Any, Any]:
     gains = left * left * (1 / size + 1 / (count - size))  # centred: the right side sums to minus the left side
     best = np.argmax(gains, axis=1)
     strength = gains[np.arange(rows), best] / np.where(varies, variance, 1.0)
+    place = np.arange(count) - (count - 1) / 2
+    line = np.square(points @ place) / np.square(place).sum() / np.where(varies, variance, 1.0)
     # In pure noise the best split explains about 2·ln(n)/n of the variance; require much more.
-    return np.where(varies & (strength >= 0.5), best + _EDGE, 0), strength
+    return np.where(varies & (strength >= np.maximum(0.5, line)), best + _EDGE, 0), strength
 
 
 def _change(values: Floats, index: int, strength: float) -> ChangePoint:

@@ -2,7 +2,8 @@
 
 The unit is a trace through a service, not a span: retries and nested calls of one failed request are one failure. A
 trace is slow if one of its spans takes as long as the slowest tenth of the same operation in the whole recording, so
-that latency is a share of requests as well, and a change in the mix of operations is no change of latency.
+that latency is a share of requests as well, and a change in the mix of operations is no change of latency. It is very
+slow if one takes five times the median of its operation: a few lost packets delay a few requests by much.
 """
 
 from __future__ import annotations
@@ -28,22 +29,25 @@ _MAX_SPANS = 1_000_000  # read; chosen: about a second. Beyond it one in several
 # Smallest changes that count; chosen: a hundredth of the requests fail, the 95th percentile grows by a quarter,
 # requests fall to a third.
 _RISE, _SLOWER, _FALL = 0.01, 1.25, 1 / 3
-ERRORS, LATENCY, TRAFFIC = "error rate", "latency", "request rate"
+_VERY_SLOW = 5  # times the median; chosen
+ERRORS, LATENCY, DELAYS, TRAFFIC = "error rate", "latency", "share of very slow requests", "request rate"
 
-_BUCKETED = """
-WITH usual AS (SELECT service, name, quantile_cont(duration_ns, 0.9) AS slow, quantile_cont(duration_ns, 0.1) AS quick
-  FROM spans GROUP BY service, name),
+_BUCKETED = f"""
+WITH usual AS (SELECT service, name, quantile_cont(duration_ns, 0.9) AS slow, quantile_cont(duration_ns, 0.1) AS quick,
+    quantile_cont(duration_ns, 0.5) AS middle FROM spans GROUP BY service, name),
 judged AS (SELECT *, time + to_microseconds(duration_ns // 1000) AS end_time,
-    duration_ns > slow OR (duration_ns = slow AND slow > quick) AS slow_span
+    duration_ns > slow OR (duration_ns = slow AND slow > quick) AS slow_span,
+    duration_ns > {_VERY_SLOW} * middle AS very_slow_span
   FROM spans JOIN usual USING (service, name) WHERE time IS NOT NULL AND trace_key % ? = 0),
 visits AS (SELECT service, trace_key, floor(epoch(min(time) - ?) / ?) AS bucket, bool_or(status = 'Error') AS failed,
-    bool_or(slow_span) AS slow, max(duration_ns) AS longest,
+    bool_or(slow_span) AS slow, bool_or(very_slow_span) AS very_slow, max(duration_ns) AS longest,
     min(CASE WHEN status = 'Error' THEN end_time END) AS failed_at,
-    min(CASE WHEN slow_span THEN end_time END) AS slow_at
+    min(CASE WHEN slow_span THEN end_time END) AS slow_at,
+    min(CASE WHEN very_slow_span THEN end_time END) AS very_slow_at
   FROM judged GROUP BY GROUPING SETS ((service, trace_key), (trace_key)))
 SELECT service, CAST(bucket AS INTEGER) AS bucket, count(*) AS requests, count_if(failed) AS failed,
-  count_if(slow) AS slow, quantile_cont(longest, 0.95) / 1e6 AS p95_ms, min(failed_at) AS failed_at,
-  min(slow_at) AS slow_at
+  count_if(slow) AS slow, count_if(very_slow) AS very_slow, quantile_cont(longest, 0.95) / 1e6 AS p95_ms,
+  min(failed_at) AS failed_at, min(slow_at) AS slow_at, min(very_slow_at) AS very_slow_at
 FROM visits GROUP BY service, bucket ORDER BY service, bucket
 """
 
@@ -75,6 +79,11 @@ class Onset:
             return f"error rate rose from {100 * self.before:.1f} % to {100 * self.after:.1f} % of requests"
         if self.what == LATENCY:
             return f"latency rose (p95 from {self.before:.4g} ms to {self.after:.4g} ms)"
+        if self.what == DELAYS:
+            return (
+                f"requests that take {_VERY_SLOW} times the usual rose from {100 * self.before:.1f} % to "
+                f"{100 * self.after:.1f} %"
+            )
         return f"request rate fell from {self.before:.3g} to {self.after:.3g} a second"
 
 
@@ -103,16 +112,23 @@ def pivot(snapshot: Snapshot, service: str | None = None) -> tuple[datetime, str
     """When the incident began, and how that is known.
 
     That is the onset of errors of all requests, or else of latency; if all requests together show neither, the earliest
-    onset of a service. For one service, its own onset.
+    onset of a service. Where only the share of very slow requests rose, it is that of all requests, or else of a
+    service. For one service, its own onset.
     """
     every = snapshot.derived(_onsets, "spans")
-    for onset in every.get(service, []):
-        if onset.what != TRAFFIC or service is not None:
-            return onset.time, onset.text
     if service is not None:
-        return None
-    each = [(onsets[0].time, f"{onsets[0].text}, of {name}") for name, onsets in every.items() if name is not None]
-    return min(each, default=None)
+        return next(((onset.time, onset.text) for onset in every.get(service, [])), None)
+    of_all = {onset.what: (onset.time, onset.text) for onset in every.get(None, [])}
+    first = [(name, onsets[0]) for name, onsets in every.items() if name is not None]
+    plain = [(onset.time, f"{onset.text}, of {name}") for name, onset in first if onset.what != DELAYS]
+    delays = [(onset.time, f"{onset.text}, of {name}") for name, onset in first if onset.what == DELAYS]
+    return (
+        of_all.get(ERRORS)
+        or of_all.get(LATENCY)
+        or min(plain, default=None)
+        or of_all.get(DELAYS)
+        or min(delays, default=None)
+    )
 
 
 def _onsets(snapshot: Snapshot) -> dict[str | None, list[Onset]]:
@@ -163,13 +179,19 @@ def _onsets_in(buckets: Sequence[dict[str, Any]], count: int, chance: float) -> 
     numbers = [int(row["bucket"]) for row in buckets]
     requests = [row["requests"] for row in buckets]
     found = []
-    errors = _first(
-        binomial_changes([row["failed"] for row in buckets], requests, chance),
-        lambda change: change.after > change.before + _RISE,
-    )
-    if errors:
-        seen = _first_time(buckets[errors.index :], "failed_at")
-        found.append(_BucketOnset(numbers[errors.index], ERRORS, errors, errors.before, errors.after, seen))
+
+    def risen(what: str, column: str) -> list[_BucketOnset]:
+        """The first rise of the share of requests that a column counts."""
+        change = _first(
+            binomial_changes([row[column] for row in buckets], requests, chance),
+            lambda change: change.after > change.before + _RISE,
+        )
+        if change is None:
+            return []
+        seen = _first_time(buckets[change.index :], f"{column}_at")
+        return [_BucketOnset(numbers[change.index], what, change, change.before, change.after, seen)]
+
+    found += risen(ERRORS, "failed")
     for change in binomial_changes([row["slow"] for row in buckets], requests, chance):
         before, after = (
             median(row["p95_ms"] or 0.0 for row in part) for part in (buckets[: change.index], buckets[change.index :])
@@ -178,6 +200,8 @@ def _onsets_in(buckets: Sequence[dict[str, Any]], count: int, chance: float) -> 
             seen = _first_time(buckets[change.index :], "slow_at")
             found.append(_BucketOnset(numbers[change.index], LATENCY, change, before, after, seen))
             break
+    else:
+        found += risen(DELAYS, "very_slow")
     whole = [0.0] * count
     for number, row in zip(numbers, buckets, strict=True):
         if number < count:

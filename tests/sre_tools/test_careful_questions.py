@@ -197,6 +197,53 @@ def test_a_service_whose_calls_are_all_late_is_the_suspect_itself(recording: Mak
     assert suspect == {"service": "search", "reason": "100 % of the additional time is spent here"}
 
 
+def test_a_few_requests_that_take_very_long_are_an_onset(recording: MakeRecording) -> None:
+    """Packets to one of ten callees are lost from 10:05 on: one request in twenty waits for a retransmission.
+
+    The 95th percentile of a bucket hardly moves, and the slowest tenth of the operation is mostly ordinary.
+    """
+    spans = []
+    for number, second in enumerate(range(0, 600, 1)):
+        usual = 2_000_000 + 300_000 * (number * 7 % 11)
+        lost = second >= 300 and number % 20 == 0
+        spans.append(_request(second, "front", Duration=usual + (1_000_000_000 if lost else 0)))
+    workspace = recording(spans=spans)
+    summary = call_tool(workspace, "get_trace_error_tree")["summary"]
+    assert summary["pivot"] == "found: requests that take 5 times the usual rose from 0.0 % to 5.0 %"
+    assert summary["pivot_time"][:16] in ("2025-06-01T10:04", "2025-06-01T10:05")
+    (line,) = call_tool(workspace, "incident_timeline", {"sources": ["trace"]})["data"]
+    assert line["time"].startswith("2025-06-01T10:05:01"), "when the first of them ended"
+
+
+def test_warnings_of_the_deployment_do_not_stand_before_the_incident(recording: MakeRecording) -> None:
+    events = [_event(2, "store-0", 3), _event(4, "cart-0", 3, uid="e2"), _event(9, "cart-0", 5, uid="e2")]
+    workspace = recording(alerts={5: [], 7: []}, events=events)
+    reply = call_tool(workspace, "incident_timeline")
+    assert [row["entity"] for row in reply["data"]] == ["shop/Pod/cart-0"], "it went on during the recording"
+    assert "1 warnings were over before the recording began: give start_time" in reply["notes"][-1]
+    every = call_tool(workspace, "incident_timeline", {"start_time": samples.stamp(0)})
+    assert len(every["data"]) == 2
+
+
+def test_where_nothing_else_happened_old_warnings_are_listed(recording: MakeRecording) -> None:
+    workspace = recording(alerts={5: [], 7: []}, events=[_event(2, "store-0", 3)])
+    assert len(call_tool(workspace, "incident_timeline")["data"]) == 1
+
+
+def test_steps_are_listed_once_and_trends_are_no_steps(recording: MakeRecording) -> None:
+    rows = [
+        {"metric_name": metric, "timestamp": samples.nanos(n / 4), "value": value, "pod_name": "a", "tags": tags}
+        for n in range(60)
+        for metric, value, tags in (
+            ("container_memory_rss", 100 + 50 * (n >= 30), {"container": "a"}),
+            ("container_memory_rss", 100 + 50 * (n >= 30), {"container": ""}),
+            ("node_netstat_Tcp_InSegs", 1000 + 7 * n, {}),  # a counter without the name of one
+        )
+    ]
+    lines = call_tool(recording(metrics={"a": rows}), "incident_timeline")["data"]
+    assert [line["what"] for line in lines] == ["container_memory_rss went from 100 to 150 (value)"]
+
+
 def test_who_calls_a_host_that_does_not_exist_is_the_suspect(recording: MakeRecording) -> None:
     spans = []
     for second in range(0, 600, 3):

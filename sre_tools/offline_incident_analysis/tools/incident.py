@@ -21,7 +21,7 @@ from sre_tools.offline_incident_analysis.replies import Answer, Row, iso_time, r
 from sre_tools.offline_incident_analysis.statistics import detect_anomalies
 from sre_tools.offline_incident_analysis.tools.alerts import OTHER_LABELS, first_capture, telling_labels
 from sre_tools.offline_incident_analysis.topology import Topology, topology_of
-from sre_tools.offline_incident_analysis.trace_onsets import Onset, request_onsets, service_onsets
+from sre_tools.offline_incident_analysis.trace_onsets import Onset, extent, request_onsets, service_onsets
 from sre_tools.registry import tool
 from srearena.snapshots import Snapshot
 
@@ -63,9 +63,16 @@ def _changes(snapshot: Snapshot) -> Iterator[Row]:
 
 
 def _events(snapshot: Snapshot) -> Iterator[Row]:
+    return _warnings(snapshot, None)
+
+
+def _warnings(snapshot: Snapshot, since: datetime | None) -> Iterator[Row]:
+    """Warnings of the cluster that happened at least once since a time."""
     for row in snapshot.rows(
         f"""SELECT kind, namespace, name, reason, min(first) AS began, {integer_sum("count")} AS n,
-             arg_min(first_message, first) AS message FROM ({EVENTS}) WHERE type = 'Warning' GROUP BY ALL"""
+             arg_min(first_message, first) AS message FROM ({EVENTS}) WHERE type = 'Warning' GROUP BY ALL
+             HAVING ? IS NULL OR max(last) >= ?""",
+        [since, since],
     ):
         text = f"{row['reason']} ×{row['n']}: {(row['message'] or '')[:160]}"
         about = entity_id(row["namespace"], row["kind"], row["name"] or "")
@@ -105,7 +112,7 @@ def _metrics(snapshot: Snapshot) -> Iterator[Row]:
 
 
 def _metric_steps(snapshot: Snapshot) -> list[Row]:
-    rows: list[Row] = []
+    rows: dict[tuple[datetime, str, str], Row] = {}
     where = Conditions()
     where.add(NO_BUCKETS)
     every = list(SeriesReader(snapshot, where, max_points=_MAX_SAMPLES))
@@ -116,8 +123,9 @@ def _metric_steps(snapshot: Snapshot) -> list[Row]:
             text = f"{series.metric} went from {result.shift.before:.4g} to {result.shift.after:.4g} ({unit})"
             entity = f"{series.kind.title()}/{series.object}"
             time = to_datetime(times[result.shift.index])
-            rows.append({"time": time, "source": "metric", "entity": entity, "what": text, "symptom": True})
-    return rows
+            row = {"time": time, "source": "metric", "entity": entity, "what": text, "symptom": True}
+            rows[time, entity, text] = row  # a pod's container and the pod as a whole are alike at times
+    return list(rows.values())
 
 
 _READERS = {
@@ -162,6 +170,14 @@ def incident_timeline(call: Call, arguments: TimelineArguments) -> Answer:
         chosen = [source for source in chosen if source != "metric"]
         notes.append("metrics are left out here for their number; use get_metric_anomalies on suspects")
     rows = [row for source in chosen for row in _READERS[source](call.snapshot) if row["time"]]
+    began = _recording_began(call.snapshot)
+    if start is None and began is not None and "event" in chosen:
+        recent = list(_warnings(call.snapshot, began))
+        before = sum(row["source"] == "event" for row in rows) - len(recent)
+        if recent or len(rows) > before:  # or else they are all that there is
+            rows = [row for row in rows if row["source"] != "event"] + [row for row in recent if row["time"]]
+            if before:
+                notes.append(f"{before} warnings were over before the recording began: give start_time to see them")
     matching = [
         row
         for row in rows
@@ -173,6 +189,14 @@ def incident_timeline(call: Call, arguments: TimelineArguments) -> Answer:
     matching.sort(key=lambda row: (row["time"], order.index(row["source"]), str(row["entity"]), row["what"]))
     counts = {source: sum(row["source"] == source for row in matching) for source in chosen}
     return Answer(matching, {"by_source": counts}, notes)
+
+
+def _recording_began(snapshot: Snapshot) -> datetime | None:
+    """The first capture of alerts or the first span, in UTC; None if there is neither."""
+    first = extent(snapshot).first
+    spans = [first.replace(tzinfo=None)] if first else []
+    captured = first_capture(snapshot)
+    return min([*spans, *([datetime.fromisoformat(captured)] if captured else [])], default=None)
 
 
 Symptom = tuple[Row, timedelta]
