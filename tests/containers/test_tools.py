@@ -252,3 +252,12 @@ def test_a_tool_can_be_copied_and_run_elsewhere(machine: Machine) -> None:
     machine.sh("cp /usr/bin/curl /shared/curl", machine.idle("nginx", mounts=[Mount("/shared", shared)]))
     outcome = machine.sh("/shared/curl --version", machine.idle("debian", mounts=[Mount("/shared", shared)]))
     assert outcome.out.startswith("curl 8.")
+
+
+def test_sed_in_place_keeps_every_line(machine: Machine) -> None:
+    container = machine.idle("debian")
+    machine.sh("seq 1 300 > /tmp/numbers", container)
+    edited = machine.sh("sed -i 's/^7$/seven/' /tmp/numbers", container)
+    assert (edited.out, edited.err, edited.status) == ("", "", 0)
+    lines = machine.sh("cat /tmp/numbers", container).out.splitlines()
+    assert lines == [*map(str, range(1, 7)), "seven", *map(str, range(8, 301))]

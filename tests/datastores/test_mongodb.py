@@ -146,6 +146,57 @@ def test_an_incompatible_version_refuses_the_data_and_the_old_one_still_opens_it
     assert as_admin(machine, older, "db.getUsers().length").out == "2\n"
 
 
+def damaged_hotel(machine: Machine, data: Volume, file: str, script: str) -> Container:
+    """A database with eighty hotels, one of whose files is changed while it is down, started again."""
+    container = hotel(machine, data)
+    assert server(machine).put("geo-db", "geo", [{"hotelId": str(i)} for i in range(1, 81)]) is None
+    machine.clock.advance(1)
+    assert stopped(machine, container) == 0
+    shell = machine.container("mongo:4.4.6", args=["sleep", "100000"], mounts=[Mount("/data/db", data)])
+    found = machine.sh(f"ls /data/db/{file}", shell).out.split()
+    assert len(found) == 1 and int(machine.sh(f"stat -c %s {found[0]}", shell).out) % 4096 == 0
+    assert machine.sh(script.replace("FILE", found[0]), shell).status == 0
+    broken = hotel(machine, data)
+    assert broken.done.is_set and broken.done.value.code == 14
+    return shell
+
+
+def repaired(machine: Machine, data: Volume) -> list[str]:
+    """The messages of a repair."""
+    container = machine.container("mongo:4.4.6", args=["--repair"], mounts=[Mount("/data/db", data)])
+    machine.clock.advance(10)
+    assert container.done.value.code == 0
+    return [line["msg"] for line in lines(container)]
+
+
+def test_a_lost_catalogue_is_begun_anew_and_its_collections_become_orphans(machine: Machine) -> None:
+    data = folder()
+    shell = damaged_hotel(machine, data, "_mdb_catalog.wt", "head -c 4096 /dev/zero > FILE")
+    messages = repaired(machine, data)
+    assert "Salvage failed. The file will be moved out of the way and a new ident will be created." in messages
+    assert "Successfully created an entry in the catalog for the orphaned collection" in messages
+    assert machine.sh("ls /data/db/_mdb_catalog.wt.corrupt", shell).status == 0
+    again = machine.container("mongo:4.4.6", mounts=[Mount("/data/db", data)])
+    machine.clock.advance(10)
+    find = "db.getCollectionNames().map(name => db.getCollection(name).count()).join()"
+    counts = machine.run(again, ["mongo", "local", "--quiet", "--eval", find])
+    assert "80" in counts.out.strip().split(","), counts
+    assert server(machine).refuses(ADMIN, "connect", "") is not None, "the users are lost with the catalogue"
+
+
+def test_of_a_damaged_collection_the_sound_records_are_kept(machine: Machine) -> None:
+    data = folder()
+    where = "$(grep -l hotelId /data/db/collection-*.wt)"
+    shell = damaged_hotel(machine, data, "_mdb_catalog.wt", f'sed -i \'s/."hotelId":"7"/{{x/\' {where}')
+    messages = repaired(machine, data)
+    assert "Verify failed. Running a salvage operation." in messages
+    assert "Successfully created an entry in the catalog for the orphaned collection" not in messages
+    assert machine.sh("ls /data/db/*.corrupt", shell).status != 0
+    hotel(machine, data)
+    assert server(machine).count("geo-db", "geo") == 79
+    assert server(machine).refuses(ADMIN, "connect", "") is None
+
+
 @pytest.mark.parametrize(
     ("files", "line"),
     [

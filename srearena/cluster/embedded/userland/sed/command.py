@@ -81,7 +81,7 @@ async def _edit_in_place(
 ) -> int:
     status = 0
     for path in paths:
-        editor = Editor(process, Script(text, extended).parse(), quiet)
+        editor = Editor(process, Script(text, extended).parse(), quiet, in_place=True)
         try:
             file = process.open(path, "r")
         except OSError as error:

@@ -16,10 +16,12 @@ MAX_SPACE = 256 * 1024
 class Editor:
     """One run of a script over the inputs."""
 
-    def __init__(self, process: Process, commands: list[Command], quiet: bool) -> None:
+    def __init__(self, process: Process, commands: list[Command], quiet: bool, *, in_place: bool = False) -> None:
         self.process = process
         self.commands = commands
         self.quiet = quiet
+        self.in_place = in_place
+        """The caller takes the output; it is not written."""
         self.pattern = ""
         self.hold = ""
         self.number = 0
@@ -214,5 +216,5 @@ class Editor:
         if print_it and self.pattern != "\0deleted":
             self.emit(self.pattern, newline=self._newline or not self.at_last)
         self._flush_appended()
-        if len(self.output) > 256 or self.number % 64 == 0:
+        if not self.in_place and (len(self.output) > 256 or self.number % 64 == 0):
             await self.flush()

@@ -12,7 +12,7 @@ from srearena.cluster.embedded.programs.datastores.mongodb.journal import Journa
 from srearena.cluster.embedded.programs.serving import Flags
 
 PORT = 27017
-SWITCHES = frozenset(("auth", "noauth", "quiet", "bind_ip_all", "fork", "logappend", "journal", "nojournal"))
+SWITCHES = frozenset(("auth", "noauth", "quiet", "bind_ip_all", "fork", "logappend", "journal", "nojournal", "repair"))
 
 
 class OptionsError(Exception):
@@ -25,6 +25,7 @@ class Options:
     folder: str = "/data/db"
     address: str = "0.0.0.0"
     auth: bool = False
+    repair: bool = False
     tls: str = "disabled"
     key_file: str = ""
     ca_file: str = ""
@@ -50,6 +51,7 @@ def read_options(process: Process, words: list[str]) -> Options:
         if flags.get("bind_ip", str(net.get("bindIp", "*"))) in ("127.0.0.1", "localhost")
         else "0.0.0.0",
         auth="auth" in flags.values or _section(config_document, "security").get("authorization") == "enabled",
+        repair="repair" in flags.values,
         tls=flags.get("tlsMode", str(tls.get("mode", "disabled"))),
         key_file=flags.get("tlsCertificateKeyFile", str(tls.get("certificateKeyFile", ""))),
         ca_file=flags.get("tlsCAFile", str(tls.get("CAFile", ""))),

@@ -40,6 +40,12 @@ _DAEMONS = (
 """The server, and the tools for its statistics, which the images bring since 4.4 in a package of their own."""
 
 
+_WT_ERROR = "WT_ERROR: non-specific WiredTiger error"
+_REPAIR_HINT = (
+    "Please read the documentation for starting MongoDB with --repair here: http://dochub.mongodb.org/core/repair"
+)
+
+
 @program("mongo", "mongodb", "bitnami/mongodb", "mongodb/mongodb-community-server")
 class Mongo(Program):
     entrypoint = ("docker-entrypoint.sh",)
@@ -172,6 +178,8 @@ class Mongo(Program):
             host=process.container.host.hostname,
         )
         journal.line(23403, "CONTROL", "Build Info", buildInfo={"version": self.version})
+        if options.repair:
+            return await self._repair(process, options.folder, journal)
         contents = self._open(process, options.folder, journal)
         if isinstance(contents, int):
             return contents
@@ -206,6 +214,32 @@ class Mongo(Program):
         journal.line(23016, "NETWORK", "Waiting for connections", "listener", port=options.port, ssl=tls)
         return server, listener
 
+    async def _repair(self, process: Process, folder: str, journal: Journal) -> int:
+        journal.line(22271, "STORAGE", "Detected unclean shutdown - Lock file is not empty", lockFile="mongod.lock")
+        await process.sleep(START_SECONDS)
+        try:
+            done = storage.repair(process, folder, self.version)
+        except OSError as error:
+            reason = f"Location28595: {error.errno}: {error.strerror}"
+            journal.line(20557, "CONTROL", "DBException in initAndListen, terminating", severity="E", error=reason)
+            return 100
+        for file in [*done.salvaged, *done.lost]:
+            uri = f"table:{file.removesuffix('.wt')}"
+            journal.line(22361, "STORAGE", "Verify failed. Running a salvage operation.", uri=uri)
+            if file in done.lost:
+                text = "Salvage failed. The file will be moved out of the way and a new ident will be created."
+                journal.line(22357, "STORAGE", text, severity="W", uri=uri)
+                backup = f"{folder}/{file}.corrupt"
+                journal.line(22352, "STORAGE", "Moving data file to backup", severity="W", file=file, backup=backup)
+                journal.line(22353, "STORAGE", "Rebuilding ident", severity="W", ident=file.removesuffix(".wt"))
+        for namespace in done.orphans:
+            text = "Successfully created an entry in the catalog for the orphaned collection"
+            journal.line(22250, "STORAGE", text, namespace=namespace)
+        journal.line(20530, "STORAGE", "Finished checking dbs")
+        journal.line(20565, "CONTROL", "Now exiting")
+        journal.line(23138, "CONTROL", "Shutting down", exitCode=0)
+        return 0
+
     def _open(self, process: Process, folder: str, journal: Journal) -> storage.Contents | int:
         release = storage.release_of(self.version)
         try:
@@ -222,10 +256,20 @@ class Mongo(Program):
             journal.line(20557, "CONTROL", "DBException in initAndListen, terminating", severity="E", error=reason)
             journal.line(23138, "CONTROL", "Shutting down", exitCode=100)
             return 100
-        except (ValueError, KeyError, TypeError):
-            text = "__wt_block_read_off, 274: WiredTigerHS.wt: potential hardware corruption, read checksum error"
+        except storage.Damaged as damage:
+            text = f"file:{damage.file}, WT_SESSION.open_cursor: {damage.why}"
             journal.line(22435, "WT", "WiredTiger error message", severity="E", error=-31802, message=text)
-            journal.line(28558, "-", "Fatal assertion", severity="F", msgid=28558, error=-31802)
+            journal.line(
+                50882,
+                "STORAGE",
+                "Failed to open WiredTiger cursor. This may be due to data corruption",
+                severity="E",
+                uri=f"table:{damage.file.removesuffix('.wt')}",
+                error={"code": 8, "codeName": "UnknownError", "errmsg": f"-31802: {_WT_ERROR}"},
+                message=_REPAIR_HINT,
+            )
+            journal.line(23095, "-", "Fatal assertion", severity="F", msgid=50882, error=f"-31802: {_WT_ERROR}")
+            journal.line(23096, "-", "\n\n***aborting after fassert() failure\n\n", severity="F")
             return 14
         if contents.compatibility not in storage.expected(release):
             text = storage.complaint(contents.compatibility, release)
