@@ -25,6 +25,7 @@ from srearena.conductor.conductor import Conductor
 from srearena.conductor.episode.limits import Limits
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError
+from srearena.conductor.preconditions import check_agent
 from srearena.conductor.results.store import totals
 from srearena.dotenv import environment
 from srearena.errors import SreArenaError
@@ -100,6 +101,7 @@ def _run_problem(
     selected = tuple(stages.split(",")) if stages else None
     spec = EpisodeSpec(seed=seed, stages=selected, limits=limits, in_process=True)
     conductor = Conductor(spec, say=lambda text: click.echo(f"... {text}", err=True))
+    check_agent("llm", agent_options)
     with AgentProcess("llm", agent_options, echo=sys.stderr) as agent:
         conductor.register_agent(agent, "llm")
         conductor.init_problem(problem)

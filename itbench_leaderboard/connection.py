@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -33,6 +34,7 @@ from srearena.llm.wires.base import bearer
 from zero.adapters.registry import find
 from zero.providers import Provider, choose
 
+_THIS_MACHINE = ("localhost", "127.0.0.1")
 _SECONDS = 60.0  # chosen: longer than a model takes for one word, also when it reasons first
 _QUESTION = Message("user", "Reply with the word ready.")
 _MAX_TOKENS = {"responses": 64, "messages": 16, "chat": 16}  # reasoning models refuse fewer in responses
@@ -58,6 +60,8 @@ def ask(provider: Provider, model: str, key: str, who: str) -> None:
             text = f"{model} at {url} answers {problem.status}: {problem.detail}"
         else:
             text = f"{url} does not answer: {problem.detail}"
+            if urlsplit(url).hostname in _THIS_MACHINE and provider.litellm_prefix == "litellm_proxy":
+                text += "; start the proxy: litellm --config litellm_config.yaml (pip install 'srearena[litellm]')"
         raise Unreachable(f"{who}: {text}") from problem
 
 

@@ -6,7 +6,11 @@ proof of each line.
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +25,7 @@ from sre_tools.shell import run as sre_tools_command
 from srearena.errors import InputError
 from srearena.snapshots import find_snapshots
 from srearena.snapshots.examples import complete_directory, unpack
+from tests.evaluations.judge_server import ScriptedJudge, serving
 
 ROOT = Path(__file__).parents[2]
 TABLE: dict[str, list[dict[str, Any]]] = yaml.safe_load((Path(__file__).parent / "original_documents.yaml").read_text())
@@ -29,7 +34,7 @@ ROWS = [
     for document, rows in TABLE.items()
     for number, row in enumerate(rows, 1)
 ]
-PROOFS = {"path", "run", "options", "test", "document", "tools"}
+PROOFS = {"path", "run", "test", "document", "tools"}
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +67,10 @@ def test_every_line_has_one_proof() -> None:
             assert set(row) <= PROOFS | {"line", "why"}, row["line"]
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if PROOFS & {*row.values[0]} - {"run", "options"}])  # type: ignore[arg-type]
+@pytest.mark.parametrize("row", [row for row in ROWS if PROOFS & {*row.values[0]} - {"run"}])  # type: ignore[misc]
 def test_what_the_documents_name_is_there(row: dict[str, Any]) -> None:
     if "path" in row:
-        assert list(ROOT.glob(row["path"])), row["line"]
+        _open(ROOT / row["path"])
     if "tools" in row:
         assert set(row["tools"]) <= set(all_tools())
     if "document" in row:
@@ -75,14 +80,65 @@ def test_what_the_documents_name_is_there(row: dict[str, Any]) -> None:
         assert f"def {function or 'test_'}" in (ROOT / file).read_text(), row["line"]
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if {"run", "options"} & {*row.values[0]}])  # type: ignore[arg-type]
+def _open(path: Path) -> None:
+    """What a reader who follows a link expects: a page with links that work, a module, a text."""
+    text = path.read_text()
+    if path.suffix == ".md":
+        assert text.startswith("# ") and len(text) > 200, path
+        for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", text):
+            assert (path.parent / target).exists(), f"{path}: {target}"
+    elif path.suffix == ".py":
+        module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        assert module.__doc__
+    else:
+        assert path.name == "LICENSE.txt" and text.startswith("MIT License")
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if "run" in row.values[0]])  # type: ignore[operator]
 def test_the_commands_run_as_written(row: dict[str, Any], tmp_path: Path, scenario: Path) -> None:
-    words = row.get("run") or row["options"]["command"]
     abbreviated = scenario.parents[1] / "v0.1-..." / scenario.name
-    done = run(words, tmp_path, work=str(tmp_path), scenario=str(scenario), abbreviated=str(abbreviated))
+    done = run(row["run"], tmp_path, work=str(tmp_path), scenario=str(scenario), abbreviated=str(abbreviated))
     assert done.returncode == 0, f"{row['line']}: {done.stderr}"
-    for option in row.get("options", {}).get("names", ()):
-        assert option in done.stdout
+
+
+def test_a_leaderboard_is_run_judged_again_and_evaluated(tmp_path: Path) -> None:
+    """The lines of "Run Leaderboard", "JSON Results" and "Run Judge Independently", one after another.
+
+    The configuration is the repository's own; of its agents the one that needs no model runs, the judge is scripted.
+    """
+    unpack(tmp_path / "ITBench-Snapshots")
+    (tmp_path / "zero").symlink_to(ROOT / "zero")
+    text = (ROOT / "model_leaderboard.toml").read_text()
+    keys = dict.fromkeys(("OR_API_KEY", "ETE_API_KEY"), "key")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("JUDGE_")}
+    variables = {**clean, **keys, "SREARENA_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+
+    def typed(line: str) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, *shlex.split(line)[1:]]
+        return subprocess.run(words, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
+
+    leaderboard = "python -m itbench_leaderboard --config model_leaderboard.toml"
+    with serving(ScriptedJudge()) as judge:
+        (tmp_path / "model_leaderboard.toml").write_text(text.replace("https://openrouter.ai/api/v1", judge))
+        unreachable = typed(f"{leaderboard} --agents gpt-5.1-azure --scenarios Scenario-3")
+        assert unreachable.returncode == 1 and "start the proxy: litellm --config" in unreachable.stderr
+        for line in (
+            f"{leaderboard} --agents rules --scenarios 1 2 --runs 1",
+            f"{leaderboard} --runs 1 --agents rules --scenarios Scenario-3 --verbose",
+            f"{leaderboard} --agents rules --rejudge",
+            "python -m itbench_evaluations --ground-truth ./ITBench-Snapshots --outputs ./leaderboard_results/rules "
+            "--result-file ./evaluation_results.json",
+        ):
+            done = typed(line)
+            assert done.returncode == 0, f"{line}: {done.stderr}"
+    results = tmp_path / "leaderboard_results" / "results"
+    (row,) = json.loads((results / "leaderboard.json").read_text())["rankings"]
+    assert (row["agent"], row["graded"]) == ("rules", 3)
+    assert len(json.loads((results / "rules.json").read_text())["scenarios"]) == 6
+    trial = tmp_path / "leaderboard_results" / "rules" / "Scenario-3" / "1"
+    assert (trial / "agent_output.json").is_file() and (trial / "judge_output.json").is_file()
+    statistics = json.loads((tmp_path / "evaluation_results.json").read_text())["statistics"]
+    assert statistics["per_incident"]["3"]["root_cause_entity_f1"]["n"] == 1
 
 
 def test_the_recordings_are_where_the_document_has_them(scenario: Path) -> None:

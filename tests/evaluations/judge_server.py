@@ -54,6 +54,8 @@ class ScriptedJudge:
             return self.script.pop(0) if self.script else self.always
 
     def verdicts(self, body: dict[str, Any], mood: str) -> str:
+        if body["messages"][-1]["content"] == "Reply with the word ready.":  # a leaderboard's connection test
+            return "ready"
         data = fenced(body)
         if isinstance(data, dict):  # a question of matching
             first = data["groups"][0]["id"]
@@ -134,7 +136,7 @@ def _handler(judge: ScriptedJudge) -> type[BaseHTTPRequestHandler]:
                 if mood == "truncated" and body["max_tokens"] < 4000:
                     content, finish = content[: len(content) // 2], "length"
                 with judge.lock:
-                    judge.answered[body["messages"][1]["content"]] += 1
+                    judge.answered[body["messages"][-1]["content"]] += 1
                 usage = {"prompt_tokens": 1000, "completion_tokens": 100}
                 choice = {"message": {"role": "assistant", "content": content}, "finish_reason": finish}
                 self.reply(200, {"choices": [choice], "usage": usage})

@@ -51,6 +51,7 @@ def test_what_is_missing_is_one_line(tmp_path: Path) -> None:
         (("--model", "local/mine", "--agent-option", "red"), "KEY=VALUE"),
         (("--model", "local/mine", "--suite", "scale_*", "--budget-usd", "1"), "needs prices"),
         (("--model", "local/mine", "--suite", "no_such_*"), "no_such_"),
+        (("--model", "local/mine", "--agent-option", "base_url=http://127.0.0.1:9/v1"), "cannot be reached"),
     ):
         done = typed(tmp_path, *words)
         assert done.returncode == 1 and output in done.stderr and done.stderr.count("\n") == 1, done.stderr

@@ -48,8 +48,11 @@ class _Program:
             try:
                 reply: dict[str, Any] = {"result": await handlers[name](**request)}
             except Exception as problem:  # whatever an agent raises is reported, and counts against the agent
-                traceback.print_exc()
                 named = isinstance(problem, SreArenaError)
+                if named:
+                    print(f"{type(problem).__name__}: {problem}", file=sys.stderr)
+                else:
+                    traceback.print_exc()
                 reply = {"error": str(problem), "type": type(problem).__name__, "expected": named}
             self._send({**reply, "usage": self._usage()})
 
