@@ -160,9 +160,10 @@ class Cluster(Closeable):
         """Adapt a kubeconfig before an agent gets it; a shared cluster points it at its recording proxy."""
 
     def close_agent_connections(self) -> None:
-        """Close the connections that lead through rewritten kubeconfigs, for ever.
+        """Close the connections that lead through rewritten kubeconfigs, for ever, and accept no others.
 
-        For sessions that the API server itself does not end when their credentials are revoked.
+        For sessions that the API server itself does not end when their credentials are revoked. On a cluster of our own
+        all service accounts are refused that connect from outside: the agent may have made some.
         """
 
 

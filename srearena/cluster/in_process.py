@@ -79,6 +79,9 @@ class InProcessCluster(Cluster):
     def set_speed(self, speed: float) -> None:
         self._thread.call(self._thread.host.control({"operation": "speed", "value": speed}))
 
+    def close_agent_connections(self) -> None:
+        self._thread.call(self._thread.host.control({"operation": "end-accounts"}))
+
     def internal_errors(self) -> list[str]:
         return list(self._thread.host.internal_errors.texts)
 

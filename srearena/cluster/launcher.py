@@ -147,6 +147,9 @@ class ChildCluster(Cluster):
     def set_speed(self, speed: float) -> None:
         _request(self._control, "speed", value=speed)
 
+    def close_agent_connections(self) -> None:
+        _request(self._control, "end-accounts")
+
     def internal_errors(self) -> list[str]:
         return list(_request(self._control, "internal-errors"))
 

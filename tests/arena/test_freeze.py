@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import ssl
 import threading
@@ -54,9 +55,11 @@ def test_after_the_last_submission_nothing_can_be_done(episode: Episode) -> None
     assert ending.outcome == "fail"
 
 
-def test_open_streams_of_the_agent_are_cut(episode: Episode) -> None:
+@pytest.mark.parametrize("own", [True, False], ids=["own account", "another account"])
+def test_open_streams_of_the_agent_are_cut(episode: Episode, own: bool) -> None:
     assert episode.kubeconfig is not None
     access = read_kubeconfig(episode.kubeconfig)
+    headers = access.headers if own else {"Authorization": f"Bearer {token_of_another_account(episode)}"}
     ended = threading.Event()
     began = threading.Event()
 
@@ -64,7 +67,7 @@ def test_open_streams_of_the_agent_are_cut(episode: Episode) -> None:
         tls = access.tls if isinstance(access.tls, ssl.SSLContext) else True
         url = f"{access.server}/api/v1/namespaces/{SHOP}/pods?watch=1"
         try:
-            with httpx.stream("GET", url, headers=access.headers, verify=tls, timeout=60, trust_env=False) as response:
+            with httpx.stream("GET", url, headers=headers, verify=tls, timeout=60, trust_env=False) as response:
                 for _ in response.iter_lines():
                     began.set()
         except httpx.HTTPError:
@@ -76,6 +79,25 @@ def test_open_streams_of_the_agent_are_cut(episode: Episode) -> None:
     assert began.wait(20)
     episode.submit(None)
     assert ended.wait(20)
+    tls = access.tls if isinstance(access.tls, ssl.SSLContext) else True
+    url = f"{access.server}/api/v1/namespaces/{SHOP}/pods"
+    assert httpx.get(url, headers=headers, verify=tls, trust_env=False).status_code == 401
+
+
+def token_of_another_account(episode: Episode) -> str:
+    """An account that the agent has made, with a token that it can read."""
+    annotations = {"kubernetes.io/service-account.name": "helper"}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "kubernetes.io/service-account-token",
+        "metadata": {"name": "helper", "annotations": annotations},
+    }
+    with agent(episode) as api:
+        for obj in (ACCOUNT, role(("", "pods", "list"), ("", "pods", "watch")), binding("helper"), secret):
+            api.create(obj, SHOP)
+        token = api.wait_for(lambda: (api.get("secrets", "helper", SHOP).get("data") or {}).get("token"), 20)
+    return base64.b64decode(token).decode()
 
 
 def test_a_limit_ends_the_access_too(episode: Episode) -> None:
@@ -143,6 +165,26 @@ def test_bindings_that_open_sessions_end_with_the_agent(episode: Episode) -> Non
             api.create(obj, SHOP)
     episode.submit(None)
     assert episode.problem.kubernetes.find("rolebindings", "helper", SHOP) is None
+
+
+class Staffed(TargetPort):
+    """The application has a role and a binding of its own."""
+
+    def set_up(self) -> None:
+        for obj in (role(("", "pods", "get")), binding("helper")):
+            self.kubernetes.create(obj, SHOP)
+
+
+def test_a_known_binding_ends_where_its_role_was_changed_without_a_trace() -> None:
+    change = {"rules": role(("", "pods/exec", "create"))["rules"], "metadata": {"managedFields": [{}]}}
+    with prepared_episode(shop_problem(Staffed), stages=("mitigation",)) as episode:
+        with agent(episode) as api:
+            api.patch("roles", "helper", change, SHOP, kind="merge")
+        episode.submit(None)
+        assert episode.problem.kubernetes.find("rolebindings", "helper", SHOP) is None
+    with prepared_episode(shop_problem(Staffed), stages=("mitigation",)) as episode:
+        episode.submit(None)
+        assert episode.problem.kubernetes.find("rolebindings", "helper", SHOP) is not None
 
 
 def test_the_time_to_mitigate_is_the_recovery_and_not_the_claim(episode: Episode) -> None:

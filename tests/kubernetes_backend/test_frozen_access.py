@@ -72,7 +72,7 @@ def check_freeze(shared: SharedCluster, ours: Kubernetes, kubeconfig: Path, fold
     with Kubernetes(kubeconfig) as client, Kubernetes(direct) as around:
         client.list("pods", "shop")
         around.list("pods", "shop")
-        freeze(shared, ours, SHOP, ours.now())
+        freeze(shared, ours, SHOP, None)
         assert ended.wait(30), "a watch has outlived the access"
         with pytest.raises(Unreachable):
             client.list("pods", "shop")

@@ -181,6 +181,9 @@ class Host:
                 except NodeOperationError as problem:
                     raise ControlError(str(problem)) from problem
                 return {}
+            case {"operation": "end-accounts"}:
+                self.server.backend.authenticator.end_accounts()
+                return {}
             case {"operation": "internal-errors"}:
                 return self.internal_errors.texts
             case {"operation": "node-operations"}:

@@ -21,6 +21,7 @@ import yaml
 
 from srearena.cluster import Cluster
 from srearena.conductor.errors import EnvironmentFailure
+from srearena.conductor.grading.baseline import Baseline
 from srearena.conductor.problems.base import Problem
 from srearena.service.errors import NotFound
 from srearena.service.kubernetes import Kubernetes, Obj
@@ -28,7 +29,8 @@ from srearena.service.waiting import wait_until
 
 NAMESPACE = "platform"
 ACCOUNT = "oncall"
-_RBAC = "rbac.authorization.k8s.io/v1"
+_RBAC_GROUP = "rbac.authorization.k8s.io"
+_RBAC = f"{_RBAC_GROUP}/v1"
 _TOKEN_SECONDS = 24 * 3600
 """Chosen: longer than any episode."""
 _READ = ["get", "list", "watch"]
@@ -133,38 +135,43 @@ def grant(cluster: Cluster, api: Kubernetes, access: OnCallAccess, folder: Path)
     return path
 
 
-def freeze(cluster: Cluster, api: Kubernetes, access: OnCallAccess, since: str) -> None:
+def freeze(cluster: Cluster, api: Kubernetes, access: OnCallAccess, found: Baseline | None) -> None:
     """End the agent's access: its rights, its account, and its open connections.
 
     Bindings come first. An API server may accept the token of a deleted account from its cache for some seconds
     (`--token-success-cache-ttl`, 10 s), but rights end at once. The roles end too, so that another account to which the
-    agent has bound them has nothing. What it has bound since it came in (`since`) and gives access to running
-    containers ends as well: that is the one way to act without changing any object.
+    agent has bound them has nothing. What was bound since it came in and gives access to running containers ends as
+    well: that is the one way to act without changing any object. `found` is what existed when it came in; contents are
+    compared, since a client may remove the traces of a write (`managedFields`).
     """
     for kind in ("ClusterRoleBinding", "RoleBinding", "ClusterRole", "ServiceAccount"):
         for obj in _objects(access):
             if obj["kind"] == kind:
                 api.delete(api.resource_of(obj).name, obj["metadata"]["name"], obj["metadata"].get("namespace"))
     for namespace in access.namespaces:
-        _unbind_sessions(api, namespace, since)
+        _unbind_sessions(api, namespace, found)
     cluster.close_agent_connections()
 
 
-def _unbind_sessions(api: Kubernetes, namespace: str, since: str) -> None:
-    """Delete the bindings that were made or changed since then and allow `exec` and the like."""
+def _unbind_sessions(api: Kubernetes, namespace: str, found: Baseline | None) -> None:
+    """Delete the bindings that allow `exec` and the like and were not there before, or with another role."""
     for binding in api.list("rolebindings", namespace):
-        role = binding["roleRef"]
-        resource, location = ("roles", namespace) if role["kind"] == "Role" else ("clusterroles", None)
-        found = api.find(resource, role["name"], location)
-        written = [written_at(obj) for obj in (binding, found) if obj is not None]
-        if found is not None and max(written) >= since and any(map(_opens_sessions, found.get("rules") or ())):
+        reference = binding["roleRef"]
+        resource, location = ("roles", namespace) if reference["kind"] == "Role" else ("clusterroles", "")
+        role = api.find(resource, reference["name"], location or None)
+        if role is None or not any(map(_opens_sessions, role.get("rules") or ())):
+            continue
+        known = (_known(found, "rolebindings", binding, "subjects"), _known(found, resource, role, "rules"))
+        if not all(known):
             api.delete("rolebindings", binding["metadata"]["name"], namespace)
 
 
-def written_at(obj: Obj) -> str:
-    """When an object was last created or changed."""
-    times = [str(entry.get("time", "")) for entry in obj["metadata"].get("managedFields") or ()]
-    return max([str(obj["metadata"]["creationTimestamp"]), *times])
+def _known(found: Baseline | None, resource: str, obj: Obj, field: str) -> bool:
+    """Whether an object was there before, with the same content."""
+    metadata = obj["metadata"]
+    key = f"{resource}.{_RBAC_GROUP}", metadata["name"], metadata.get("namespace", "")
+    before = found.get(*key) if found is not None else None
+    return before is not None and before["metadata"]["uid"] == metadata["uid"] and before.get(field) == obj.get(field)
 
 
 def _opens_sessions(rule: Obj) -> bool:
@@ -175,7 +182,7 @@ def own_objects(access: OnCallAccess) -> Iterator[tuple[str, str, str]]:
     """Resource, namespace and name of the roles and bindings of the identity, which are no part of the system."""
     for obj in _objects(access):
         if obj["apiVersion"] == _RBAC:
-            resource = f"{obj['kind'].lower()}s.{_RBAC.partition('/')[0]}"
+            resource = f"{obj['kind'].lower()}s.{_RBAC_GROUP}"
             yield resource, obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
 
 

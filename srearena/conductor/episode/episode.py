@@ -312,7 +312,8 @@ class Episode:
             return  # there has been no agent
         api, namespaces = self.problem.kubernetes, self.problem.app.namespaces
         try:
-            freeze(self.cluster, api, self._access, self._handed_over_at)
+            handed_over = self._preparation.handed_over or self.problem.baseline
+            freeze(self.cluster, api, self._access, handed_over)
             self.cluster.written.clear()
             state = self._preparation.capture()
             earlier = [one for one in (self.problem.baseline, self._preparation.handed_over) if one is not None]

@@ -73,11 +73,11 @@ class Freeze:
         """How an object was changed; `by_harness` is its content as the harness last wrote it, if it did."""
         resource, before, after = key[0], self.state.objects.get(key), now.objects.get(key)
         if after is None:
-            return "removed" if before is not None and not before["metadata"].get("deletionTimestamp") else ""
+            gone = before is None or bool(before["metadata"].get("deletionTimestamp")) or _is_provisioned(key, before)
+            return "" if gone else "removed"
         expected = before if by_harness is None else {**by_harness, "kind": after["kind"]}
         if expected is None:
-            annotations = after["metadata"].get("annotations") or {}
-            return "" if resource == "persistentvolumes" and _PROVISIONED in annotations else "added"
+            return "" if _is_provisioned(key, after) else "added"
         scaled = resource in _SCALED and _autoscaled(now, expected, key)
         if _intent(expected, resource, scaled) != _intent(after, resource, scaled):
             return "changed"
@@ -98,6 +98,11 @@ class Freeze:
                 if str(entry.get("time", "")) >= self.at and entry.get("subresource") != "status"
             }
         )
+
+
+def _is_provisioned(key: Key, obj: Mapping[str, Any]) -> bool:
+    """Whether a volume comes and goes with its claim."""
+    return key[0] == "persistentvolumes" and _PROVISIONED in (obj["metadata"].get("annotations") or {})
 
 
 def _autoscaled(state: Baseline, workload: Mapping[str, Any], key: Key) -> bool:

@@ -63,6 +63,7 @@ _MADE_BY = {
     "ReplicaSet": ("Deployment",),
     "Job": ("CronJob",),
     "EndpointSlice": ("Service",),
+    "PersistentVolumeClaim": ("Pod",),
 }
 """What the controllers of Kubernetes create, and for which kinds."""
 _MADE_BY_OPERATORS = frozenset(

@@ -104,6 +104,12 @@ class AccountConnections:
 
         connection.on_lost(remove)
 
+    def close(self) -> None:
+        """Drop all connections."""
+        for connections in list(self._connections.values()):
+            for connection in list(connections):
+                connection.abort()
+
     def _changed(self, change: Change) -> None:
         if change.type == "DELETED":
             for connection in list(self._connections.get(uid_of(change.new), ())):
@@ -115,9 +121,15 @@ class Authenticator:
         self._credentials = credentials
         self._issuer = issuer
         self._accounts = AccountConnections(store)
+        self._accepts_accounts = True
 
     def use(self, credentials: Credentials) -> None:
         self._credentials = credentials
+
+    def end_accounts(self) -> None:
+        """Refuse service accounts from outside the cluster from now on, and drop their connections."""
+        self._accepts_accounts = False
+        self._accounts.close()
 
     def authenticate(self, request: Request) -> User:
         """The user of a request; Unauthorized without valid credentials."""
@@ -128,6 +140,8 @@ class Authenticator:
         if token:
             user = self.user_of_token(token)
             if user.uid and connection is not None:
+                if not self._accepts_accounts:
+                    raise Unauthorized
                 self._accounts.add(user.uid, connection)
             return user
         if connection is not None and connection.common_name:

@@ -109,6 +109,35 @@ class RepairWithOwnToken(LateRepair):
         return Play(f"{token}\nsed \"s/TOKEN/$token/g\" <<'EOF' | kubectl apply -f -{body}", wait=0, speed=_SPEED)
 
 
+class RepairWithOtherAccount(LateRepair):
+    """The same from outside, with the token of an account that the agent has made before."""
+
+    name = "repair after the submission, with another account's token"
+
+    def play(self, scene: Scene) -> Play:
+        account, _ = repairing_pod(scene, delay=0)
+        secret: Obj = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "kubernetes.io/service-account-token",
+            "metadata": {
+                "name": ACCOUNT,
+                "namespace": scene.namespace,
+                "annotations": {"kubernetes.io/service-account.name": ACCOUNT},
+            },
+        }
+        token = scene.kubectl(f"get secret {ACCOUNT} -o jsonpath='{{.data.token}}'")
+        remedy = scene.problem.remedy.replace("kubectl ", 'kubectl --token="$token" ')
+        read = f'until token=$({token} | base64 -d) && [ -n "$token" ]; do sleep 0.1; done'
+        file = '"$HOME/token-of-maintenance"'
+        return Play(
+            f'{apply(*account, secret)}\n{read}\necho "$token" >{file}',
+            afterwards=f"token=$(cat {file})\n{remedy}",
+            wait=0,
+            speed=_SPEED,
+        )
+
+
 def container_commands(scene: Scene) -> list[tuple[str, str]]:
     """What the remedy runs in containers: the options of `kubectl exec`, and the command."""
     lines = [line.partition(" -- ") for line in scene.problem.remedy.splitlines() if " exec " in line]
@@ -132,4 +161,11 @@ class RepairInContainer(LateRepair):
         return Play("\n".join([*delayed, *rest]), wait=0, speed=_SPEED, leaves_processes=True)
 
 
-SCRIPTS = (LateRepair(), RepairFromPod("Pod"), RepairFromPod("CronJob"), RepairWithOwnToken(), RepairInContainer())
+SCRIPTS = (
+    LateRepair(),
+    RepairFromPod("Pod"),
+    RepairFromPod("CronJob"),
+    RepairWithOwnToken(),
+    RepairWithOtherAccount(),
+    RepairInContainer(),
+)
