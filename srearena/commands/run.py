@@ -96,6 +96,12 @@ from srearena.utils.status import outcome_colour
     default=None,
     help="Innocent changes before and after the fault, by the trial's seed; on by default with --problems and --suite.",
 )
+@click.option(
+    "--warm/--cold",
+    default=True,
+    show_default=True,
+    help="Whether trials of one application and seed are forks of one healthy system, where forks are safe.",
+)
 @click.option("--fixed", is_flag=True, help="The catalogue's own target, parameters and moment instead of the seed's.")
 @click.option(
     "--run", "name", help="Name of the run; by default derived from the command, so that the same command resumes."
@@ -123,6 +129,7 @@ def command(
     budget_usd: float | None,
     max_seconds: float,
     noise: bool | None,
+    warm: bool,
     fixed: bool,
     name: str | None,
     fresh: bool,
@@ -176,7 +183,7 @@ def command(
         for number in range(trials)
         for problem, one in _with_stages(chosen, spec)
     ]
-    suite = Suite(plan, run, parallel, budget=budget_usd)
+    suite = Suite(plan, run, parallel, budget=budget_usd, warm=warm)
     if chosen_suite is not None and not as_json:
         click.echo(f"Suite {chosen_suite.name}: {len(chosen_suite.problems)} problems")
     table = LiveTable(sys.stdout, live=not as_json and sys.stdout.isatty(), quiet=as_json)

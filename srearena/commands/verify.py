@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,11 @@ import click
 from srearena.backends import backend_options, chosen_config
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.conductor.trials.processes import in_processes
+from srearena.conductor.trials.workers import Task, in_workers
+from srearena.conductor.validity import worker
 from srearena.conductor.validity.report import write_report
-from srearena.conductor.validity.verification import can_verify, run_twice, verify
+from srearena.conductor.validity.verification import can_verify, verification_spec
+from srearena.conductor.validity.worker import request
 from srearena.option_types import COUNT, SEED
 
 
@@ -27,6 +28,12 @@ from srearena.option_types import COUNT, SEED
 @click.option("--parallel", type=COUNT, default=2, show_default=True, help="Number of parallel proofs.")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="The first seed.")
 @click.option("--seeds", type=COUNT, default=1, show_default=True, help="Number of seeds to prove each problem with.")
+@click.option(
+    "--warm/--cold",
+    default=True,
+    show_default=True,
+    help="Whether proofs on one application are forks of one healthy system, where forks are safe.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per problem and seed.")
 @click.option("--report", type=click.Path(path_type=Path), help="Write the table of problems and checks to this file.")
 @backend_options
@@ -38,6 +45,7 @@ def command(
     parallel: int,
     seed: int,
     seeds: int,
+    warm: bool,
     as_json: bool,
     report: Path | None,
     **where: Any,
@@ -54,12 +62,11 @@ def command(
         raise ArenaError("the battery runs on an embedded cluster: leave --backend out")
     proofs = []
     for number in range(seed, seed + seeds):
-        work = (
-            partial(run_twice, seed=number, config=config)
-            if runs
-            else partial(verify, seed=number, config=config, battery=battery)
-        )
-        for proof in in_processes(work, chosen, parallel if config.embedded else 1):
+        spec = verification_spec(number, config)
+        tasks = [
+            Task(problem, spec, request(problem, number, config, runs=runs, battery=battery)) for problem in chosen
+        ]
+        for proof in in_workers(worker.__name__, tasks, parallel if config.embedded else 1, warm=warm):
             proofs.append({**proof, "seed": number})
             _print(proofs[-1], as_json, seeds > 1)
     if report is not None:

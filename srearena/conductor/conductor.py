@@ -58,6 +58,7 @@ class Conductor:
         trial: int = 0,
         say: Say = lambda text: None,
         watch: Watch = lambda progress: None,
+        healthy: Episode | None = None,
     ) -> None:
         self.problems = ProblemRegistry()
         self.agent: Any = None
@@ -74,6 +75,8 @@ class Conductor:
         self._trial = trial
         self._say = say
         self._watch = watch
+        self._healthy = healthy
+        """A healthy system that the first episode takes over (`Episode.hand_to`)."""
 
     def register_agent(self, agent: Agent, name: str = "agent") -> None:
         if not callable(getattr(agent, "get_action", None)):
@@ -96,16 +99,33 @@ class Conductor:
         self.close()
         spec = replace(self.spec, stages=self.spec.stages or stages, config=self.spec.backend).pinned_by(problem)
         self._seed = spec.seed
+        if self._healthy is not None:
+            self._take_over(self._healthy, problem, spec)
+            return
         cluster = open_cluster(problem, spec, say=self._say)
-        self.session = Session((self._results or results_directory()) / ".live")
+        session = self._open_session()
         try:
-            self.episode = Episode(problem, cluster, spec, session=self.session, say=self._say)
+            self.episode = Episode(problem, cluster, spec, session=session, say=self._say)
             self.episode.prepare()
-            self.session.publish(watching(self.episode))
+            session.publish(watching(self.episode))
         except BaseException:
             self.close()
             cluster.close()
             raise
+
+    def _take_over(self, healthy: Episode, problem: Problem, spec: EpisodeSpec) -> None:
+        self.episode, self._healthy = healthy, None
+        try:
+            healthy.hand_to(problem, spec, session=self._open_session(), say=self._say)
+            healthy.prepare_incident()
+            healthy.session.publish(watching(healthy))
+        except BaseException:
+            self.close()
+            raise
+
+    def _open_session(self) -> Session:
+        self.session = Session((self._results or results_directory()) / ".live")
+        return self.session
 
     async def start_problem(self, max_steps: int | None = None) -> dict[str, Any]:
         """Run the agent until its last submission or a limit, and return the graded result."""

@@ -81,23 +81,61 @@ class Episode:
         self._suspended_at: float | None = None
         self._copied = False
         self._kubeconfig_text = ""
+        self._healthy_since = 0.0
+        self._late = 0.0
+        """Real seconds between the two parts of the preparation, in which no time passes in the system."""
 
     # Before the agent
 
     def prepare(self) -> None:
         """Deploy, run and break the system up to the agent's start; EnvironmentFailure where that fails."""
+        self.prepare_healthy()
+        self.prepare_incident()
+
+    def prepare_healthy(self, *, shared: bool = False) -> None:
+        """Deploy the application and run it under load, up to where problems on the same system begin to differ.
+
+        With `shared` it is not for this problem in particular: see `edited_by_noise`.
+        """
+        if self.noise is not None:
+            self.noise.shared = shared
         self._preparation.deploy()
         try:
             self.kubeconfig = grant(self.cluster, self.problem.kubernetes, self._access, self._folder)
         except SreArenaError as failure:
             raise EnvironmentFailure(f"the agent's identity could not be created: {failure}") from failure
-        self._preparation.settle()
+        self._preparation.run_under_load()
+        self._healthy_since = monotonic()
+
+    def hand_to(self, problem: Problem, spec: EpisodeSpec, *, session: Session, say: Say = lambda text: None) -> None:
+        """After `prepare_healthy`: become the episode of another problem, whose `healthy_key` is the same."""
+        if problem.affected_components & self.edited_by_noise:
+            raise EnvironmentFailure(f"the noise of this system has edited what {problem.id} affects")
+        problem.attach(self.cluster)
+        self.problem = self._preparation.problem = problem
+        self._preparation.say = say
+        if self.noise is not None:
+            self.noise.problem = problem
+        self.stages = select_stages(spec.stages)
+        self.limits, self.variant, self.session = spec.limits, spec.variant, session
+        if spec.start is None:
+            self._late = monotonic() - self._healthy_since
+
+    @property
+    def edited_by_noise(self) -> frozenset[str]:
+        """Objects that noise would have spared for a problem that affects them: it needs a system of its own."""
+        return frozenset(self.noise.edited) if self.noise is not None else frozenset()
+
+    def prepare_incident(self) -> None:
+        """Record the baseline of the healthy system, inject the fault, and run up to the agent's start."""
+        self._preparation.record_baseline(self._late)
         if self.stages[:1] != ("noop",):
             self._preparation.inject_fault()
         if self.noise is not None:
             self.session.note("noise", acts=self.noise.performed)
         self._preparation.hand_over()
         self._handed_over_at = self.problem.kubernetes.now()
+        assert self.kubeconfig is not None
         self._toolbox = Toolbox(self.cluster, self.kubeconfig, self.problem.namespace)
         self._began, self._began_virtual = monotonic(), self.cluster.elapsed
         self._open_next()

@@ -61,6 +61,10 @@ class Noise:
         self.targets: dict[str, list[Target]] = {}
         self.fault_injected = False
         self._follow_up = ""
+        self.shared = False
+        """Whether the system is for other problems too: then the first choice is taken, whatever they affect."""
+        self.edited: set[str] = set()
+        """The objects so chosen. A problem that affects none of them would have had the same changes."""
 
     def before_fault(self, seconds: float) -> None:
         """Run the healthy system for so long, with changes."""
@@ -130,6 +134,9 @@ class Noise:
         return not self.fault_injected or self.is_bystander(target)
 
     def is_bystander(self, target: Target) -> bool:
+        if self.shared and not self.fault_injected:
+            self.edited.add(target.name)
+            return True
         return target.name not in self.problem.affected_components
 
     def patch(self, target: Target, patch: Obj, author: Author) -> None:

@@ -90,7 +90,7 @@ class Preparation:
         self.timeline = timeline
         self.noise = noise
         self._author = draw_author(random.Random(f"{seed}:author"))
-        self._say = say
+        self.say = say
         self.handed_over: Baseline | None = None
         problem.attach(cluster)
 
@@ -98,7 +98,7 @@ class Preparation:
         """Deploy the application and wait until it is ready."""
         problem, app = self.problem, self.problem.app
         try:
-            self._say(f"deploying {app.name}")
+            self.say(f"deploying {app.name}")
             app.deploy(self.cluster)
             app.wait_until_ready(self.cluster)
             problem.set_up()
@@ -107,12 +107,26 @@ class Preparation:
             raise EnvironmentFailure(f"the application did not become ready: {failure}") from failure
 
     def settle(self) -> None:
-        """Start load, run for the healthy part of the timeline, and capture the baseline."""
+        """Run for the healthy part of the timeline, and capture the baseline."""
+        self.run_under_load()
+        self.record_baseline()
+
+    def run_under_load(self) -> None:
+        """Start load and run for the healthy part of the timeline."""
         problem, app = self.problem, self.problem.app
         try:
             app.start_workload(self.cluster, **problem.load)
-            self._say("running under load")
+            self.say("running under load")
             self._run(self.timeline.before)
+        except SreArenaError as failure:
+            raise EnvironmentFailure(f"the application did not run stably under load: {failure}") from failure
+
+    def record_baseline(self, late: float = 0.0) -> None:
+        """Capture the healthy system, after as many seconds as it was prepared too early."""
+        problem = self.problem
+        try:
+            if late > 0:
+                self.cluster.wait(late)
             problem.baseline = self.capture()
             problem.known_objects = KnownObjects.of(problem.baseline)
             problem.baseline.facts.update(self._baseline_facts())
@@ -125,7 +139,7 @@ class Preparation:
 
     def inject_fault(self) -> None:
         """Inject the fault and wait for its symptoms."""
-        self._say("injecting the fault")
+        self.say("injecting the fault")
         try:
             self.problem.injected_at = self.problem.kubernetes.now()
             with target_cluster(self.cluster, self._author):

@@ -128,6 +128,11 @@ class Problem(ABC):
         """Add what the problem needs to the healthy application; called before the baseline is captured."""
 
     @property
+    def needs_set_up(self) -> bool:
+        """Whether the healthy system is one of its own, because `set_up` adds to the application."""
+        return type(self).set_up is not Problem.set_up
+
+    @property
     def affected_components(self) -> frozenset[str]:
         """The names of objects that the fault changes, or whose pods would start differently while it lasts."""
         return frozenset(self.faulty_services)

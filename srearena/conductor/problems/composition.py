@@ -128,6 +128,10 @@ class Composition(Problem):
         for part in self.parts:
             part.set_up()
 
+    @property
+    def needs_set_up(self) -> bool:
+        return any(part.needs_set_up for part in self.parts)
+
     @mark_fault_injected
     def inject_fault(self) -> None:
         for part in self.parts:

@@ -11,7 +11,6 @@ import json
 import os
 import queue
 import signal
-import subprocess
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from srearena.conductor.conductor import GRADING
 from srearena.conductor.results.store import read_trials, write_summary, write_trial
 from srearena.conductor.trials.shared_budget import SharedBudget
 from srearena.conductor.trials.trial import AGENT_WORKS, Trial
-from srearena.interpreters import python_module
+from srearena.conductor.trials.workers import Worker, Workers
 from srearena.utils.status import Outcome
 
 ERRORS = (Outcome.AGENT_ERROR.value, Outcome.ENVIRONMENT_ERROR.value)
@@ -33,6 +32,7 @@ _TICK_SECONDS = 1.0
 _OVERTIME = 60.0
 """Real seconds after the time limit of a trial until its process is killed, whatever keeps it from reacting."""
 _CORES = os.cpu_count() or 1
+_MODULE = "srearena.conductor.trials.worker"
 _RESTORE_SECONDS = 600.0
 """A trial on a real cluster restores the cluster before it ends."""
 
@@ -64,6 +64,8 @@ class Suite:
     progress: list[Progress] = field(default_factory=list)
     budget: float | None = None
     """US dollars that all trials together may cost, including earlier ones; without budget left, none is started."""
+    warm: bool = True
+    """Whether trials that begin with the same healthy system are forks of one, where forks are safe."""
 
     def perform(self, watch: Callable[[Progress], None] = lambda progress: None) -> list[dict[str, Any]]:
         """Run the trials without a result and return all results. `watch` is called in this thread on every change."""
@@ -79,10 +81,11 @@ class Suite:
             else:
                 waiting.append(entry)
         changes: queue.Queue[tuple[Progress, dict[str, Any]]] = queue.Queue()
-        running: dict[Path, _Worker] = {}
+        running: dict[Path, _TrialProcess] = {}
         prepared: set[Path] = set()
         """Trials whose agent has started."""
         shared = SharedBudget(self.budget, spent) if self.budget is not None else None
+        workers = Workers(_MODULE, [(entry.trial.problem, entry.trial.spec) for entry in waiting], warm=self.warm)
         try:
             while waiting or running:
                 # Preparing an episode uses a whole core; agents mostly wait. So at most one preparation per core runs.
@@ -97,7 +100,7 @@ class Suite:
                     waiting.pop(0)
                     entry.trial.discard_logs()
                     entry.began, entry.state = monotonic(), "starting"
-                    running[entry.trial.folder] = _Worker(entry, changes)
+                    running[entry.trial.folder] = _TrialProcess(entry, changes, workers)
                     watch(entry)
                 if not running:
                     for entry in waiting:
@@ -129,6 +132,7 @@ class Suite:
                 worker.terminate()  # all at once, then wait for each
             for worker in running.values():
                 worker.stop()
+            workers.close()
         results = list(read_trials(self.run))
         write_summary(self.run, results)
         return results
@@ -153,30 +157,40 @@ def _cost(result: dict[str, Any]) -> float:
     return float((result.get("usage") or {}).get("cost") or 0.0)
 
 
-class _Worker:
-    """A process for one trial, and a thread that reads its messages."""
+class _TrialProcess:
+    """A worker for one trial, and a thread that starts it and reads its messages."""
 
-    def __init__(self, entry: Progress, changes: queue.Queue[tuple[Progress, dict[str, Any]]]) -> None:
-        self._process = subprocess.Popen(
-            python_module("srearena.conductor.trials.worker"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def __init__(
+        self, entry: Progress, changes: queue.Queue[tuple[Progress, dict[str, Any]]], workers: Workers
+    ) -> None:
         self._entry = entry
         self._changes = changes
+        self._workers = workers
+        self._process: Worker | None = None
+        self._stopped = False
+        self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
 
     def _listen(self) -> None:
-        process, trial = self._process, self._entry.trial
+        trial = self._entry.trial
+        try:
+            self._follow(trial, self._workers.start(trial.problem, trial.spec))
+        finally:
+            self._workers.ended(trial.problem, trial.spec)
+
+    def _follow(self, trial: Trial, process: Worker) -> None:
+        with self._lock:
+            self._process = process
+            if self._stopped:
+                process.terminate()
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         stderr: list[str] = []
         reader = threading.Thread(target=lambda: stderr.extend(process.stderr or ()), daemon=True)
         reader.start()
-        process.stdin.write(json.dumps(trial.as_document()) + "\n")
-        process.stdin.flush()  # stays open: its end would stop the trial
+        with contextlib.suppress(BrokenPipeError):  # it has been stopped already
+            process.stdin.write(json.dumps(trial.as_document()) + "\n")
+            process.stdin.flush()  # stays open: its end would stop the trial
         result: dict[str, Any] | None = None
         lost = False
         limit = trial.spec.limits.wall_seconds
@@ -217,22 +231,25 @@ class _Worker:
 
     def finish(self) -> None:
         self._thread.join(_STOP_SECONDS)
-        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+        with self._lock:
+            process = self._process
+        for stream in (process.stdin, process.stdout, process.stderr) if process is not None else ():
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
 
     def terminate(self) -> None:
-        self._process.terminate()
+        with self._lock:
+            self._stopped = True
+            if self._process is not None:
+                self._process.terminate()
 
     def stop(self) -> None:
         self.terminate()
         config = self._entry.trial.spec.config
-        try:
-            self._process.wait(_STOP_SECONDS if config is None or config.embedded else _RESTORE_SECONDS)
-        except subprocess.TimeoutExpired:
+        self._thread.join(_STOP_SECONDS if config is None or config.embedded else _RESTORE_SECONDS)
+        if self._thread.is_alive() and self._process is not None:
             self._process.kill()
-            self._process.wait()
         self.finish()
 
 

@@ -13,6 +13,7 @@ from srearena.conductor.agent_process.client import AgentProcess
 from srearena.conductor.agent_process.isolation import AUTO, EXTERNAL, NONE
 from srearena.conductor.agents import Agent, make_agent
 from srearena.conductor.conductor import Conductor, Watch
+from srearena.conductor.episode.episode import Episode
 from srearena.conductor.episode.preparation import Say
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.results.store import failed_document, folder_of, write_traceback, write_trial
@@ -90,13 +91,15 @@ def perform(
     say: Say = lambda text: None,
     create_agent: Callable[[], Agent] | None = None,
     watch: Watch = lambda progress: None,
+    healthy: Episode | None = None,
 ) -> dict[str, Any]:
     """Run the trial and write its result; an exception of the harness is an environment error.
 
-    `create_agent` is for an agent that runs in this process, whatever the trial's isolation says.
+    `create_agent` is for an agent that runs in this process, whatever the trial's isolation says. `healthy` is the
+    system of a trial with the same `healthy_key`, for this trial alone.
     """
     spec = replace(trial.spec, in_process=True)
-    conductor = Conductor(spec, results=Path(trial.run), trial=trial.number, say=say, watch=watch)
+    conductor = Conductor(spec, results=Path(trial.run), trial=trial.number, say=say, watch=watch, healthy=healthy)
     process: AgentProcess | None = None
     try:
         if create_agent is not None:

@@ -2,7 +2,8 @@
 
 It prints one JSON object per line: `{"say": ...}` for its phases, `{"progress": ...}` with the agent's stage and usage,
 and `{"result": ...}` at the end. Standard input stays open as long as the run wants the trial: at its end the trial is
-stopped, so that an agent does not go on spending when the process of the run was killed.
+stopped, so that an agent does not go on spending when the process of the run was killed. Started by `trials.workers`,
+which says where `healthy` comes from.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import sys
 import threading
 from typing import Any
 
+from srearena.conductor.episode.episode import Episode
 from srearena.conductor.trials.trial import Trial, perform
 
 
-def main() -> None:
+def main(healthy: Episode | None = None) -> None:
     def stop(number: int, frame: object) -> None:
         raise KeyboardInterrupt
 
@@ -33,7 +35,9 @@ def main() -> None:
         messages.flush()
 
     try:
-        document = perform(trial, lambda text: send(say=text), watch=lambda progress: send(progress=progress))
+        document = perform(
+            trial, lambda text: send(say=text), watch=lambda progress: send(progress=progress), healthy=healthy
+        )
     except KeyboardInterrupt:
         sys.exit(130)
     send(

@@ -43,11 +43,18 @@ _BACKGROUND_DELAY = 0.2
 """Real seconds between a submission and what a script does afterwards: grading has begun by then."""
 
 
+def prepared_spec(
+    seed: int, timeline: Timeline, config: Config, stages: tuple[str, ...] | None = None, *, noise: bool = False
+) -> EpisodeSpec:
+    """The specification of a prepared episode."""
+    return EpisodeSpec(seed=seed, stages=stages, timeline=timeline, noise=noise, in_process=True, config=config)
+
+
 class _OwnedConductor(Conductor):
     """A conductor whose episode is closed only by the process that has prepared it."""
 
-    def __init__(self, spec: EpisodeSpec, results: Path) -> None:
-        super().__init__(spec, results=results)
+    def __init__(self, spec: EpisodeSpec, results: Path, healthy: Episode | None) -> None:
+        super().__init__(spec, results=results, healthy=healthy)
         self._owner = os.getpid()
 
     def close(self) -> None:
@@ -67,7 +74,9 @@ class PreparedEpisode(Closeable):
         stages: tuple[str, ...] | None = None,
         *,
         noise: bool = False,
+        healthy: Episode | None = None,
     ) -> None:
+        """`healthy` is a system with the same `healthy_key`, which this takes over instead of preparing one."""
         backend = config or Config()
         self._problem = problem
         self._forks = backend.embedded
@@ -75,8 +84,8 @@ class PreparedEpisode(Closeable):
         self._home = self._results / "home"
         """Of all scripts, so that kubectl discovers the API once."""
         self._home.mkdir()
-        spec = EpisodeSpec(seed=seed, stages=stages, timeline=timeline, noise=noise, in_process=True, config=backend)
-        self._conductor = _OwnedConductor(spec, self._results)
+        spec = prepared_spec(seed, timeline, backend, stages, noise=noise)
+        self._conductor = _OwnedConductor(spec, self._results, healthy)
         self._prepare()
 
     def _prepare(self) -> None:

@@ -15,12 +15,13 @@ from time import monotonic
 from typing import Any
 
 from srearena.conductor.actions.telemetry import Telemetry
-from srearena.conductor.episode.spec import Timeline
+from srearena.conductor.episode.episode import Episode
+from srearena.conductor.episode.spec import EpisodeSpec, Timeline
 from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.stages import USUAL
 from srearena.conductor.validity.leaks import leaks
-from srearena.conductor.validity.player import PreparedEpisode
+from srearena.conductor.validity.player import PreparedEpisode, prepared_spec
 from srearena.conductor.validity.scripts import Honest, Play, Script, cheats, honest_variants
 from srearena.conductor.validity.symptoms import alerts, visible_symptoms
 from srearena.config import Config
@@ -71,9 +72,23 @@ class Proof:
         }
 
 
-def verify(problem_id: str, seed: int = 0, config: Config | None = None, battery: bool = False) -> dict[str, Any]:
-    """Verify one problem and return the proof as a document. An error in a problem is recorded, not raised."""
-    return _proof(problem_id, lambda proof: _verify(problem_id, seed, proof, config or Config(), battery))
+def verify(
+    problem_id: str,
+    seed: int = 0,
+    config: Config | None = None,
+    battery: bool = False,
+    healthy: Episode | None = None,
+) -> dict[str, Any]:
+    """Verify one problem and return the proof as a document. An error in a problem is recorded, not raised.
+
+    `healthy` is the system of an episode with the same `healthy_key` (`verification_spec`), for this proof alone.
+    """
+    return _proof(problem_id, lambda proof: _verify(problem_id, seed, proof, config or Config(), battery, healthy))
+
+
+def verification_spec(seed: int, config: Config) -> EpisodeSpec:
+    """The specification of the episodes of a proof, as far as it decides their healthy system."""
+    return prepared_spec(seed, _TIMELINE, config)
 
 
 def play_battery(problem_id: str, seed: int = 0, scripts: Iterable[Script] | None = None) -> dict[str, Any]:
@@ -86,11 +101,13 @@ def play_battery(problem_id: str, seed: int = 0, scripts: Iterable[Script] | Non
     return _proof(problem_id, play)
 
 
-def run_twice(problem_id: str, seed: int = 0, config: Config | None = None) -> dict[str, Any]:
+def run_twice(
+    problem_id: str, seed: int = 0, config: Config | None = None, healthy: Episode | None = None
+) -> dict[str, Any]:
     """Play a trial with the reference remedy, which must pass, and one with nothing, which must fail."""
 
     def play(proof: Proof) -> None:
-        with PreparedEpisode(problem_id, seed, _TIMELINE, config) as prepared:
+        with PreparedEpisode(problem_id, seed, _TIMELINE, config, healthy=healthy) as prepared:
             verify_nothing(prepared, proof)
             verify_remedy(prepared, proof)
 
@@ -110,8 +127,8 @@ def _proof(problem_id: str, work: Any) -> dict[str, Any]:
     return proof.as_document()
 
 
-def _verify(problem_id: str, seed: int, proof: Proof, config: Config, battery: bool) -> None:
-    with PreparedEpisode(problem_id, seed, _TIMELINE, config, ("noop", *USUAL)) as prepared:
+def _verify(problem_id: str, seed: int, proof: Proof, config: Config, battery: bool, healthy: Episode | None) -> None:
+    with PreparedEpisode(problem_id, seed, _TIMELINE, config, ("noop", *USUAL), healthy=healthy) as prepared:
         episode, problem = prepared.episode, prepared.problem
         telemetry = Telemetry(episode.cluster)
         try:

@@ -7,8 +7,26 @@ with prepare("k8s_target_port-misconfig", EpisodeSpec(seed=1)) as template:
     first.act('kubectl("get pods")')
 """
 
-from srearena.conductor.worlds.client import EpisodeProcess, Step, load, prepare
+from srearena.conductor.worlds.client import (
+    EpisodeProcess,
+    HealthySystem,
+    Step,
+    WorkingCopy,
+    load,
+    prepare,
+    prepare_healthy,
+)
 from srearena.conductor.worlds.journal import Journal
 from srearena.conductor.worlds.quiescence import fork_is_safe
 
-__all__ = ["EpisodeProcess", "Journal", "Step", "fork_is_safe", "load", "prepare"]
+__all__ = [
+    "EpisodeProcess",
+    "HealthySystem",
+    "Journal",
+    "Step",
+    "WorkingCopy",
+    "fork_is_safe",
+    "load",
+    "prepare",
+    "prepare_healthy",
+]

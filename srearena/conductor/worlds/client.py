@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import threading
@@ -19,6 +20,7 @@ from typing import Any
 from srearena.closeable import Closeable
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError, BadSubmission
+from srearena.conductor.problems.base import Problem
 from srearena.conductor.results.store import folder_of
 from srearena.conductor.worlds.journal import FILE, Journal
 from srearena.conductor.worlds.messages import Hangup, MessageSocket
@@ -43,19 +45,59 @@ class Step:
     invalid_actions: int
 
 
-class EpisodeProcess(Closeable):
-    """One episode in its own process. Requests from several threads are answered one after the other."""
+class WorldClient(Closeable):
+    """A process with a world. Requests from several threads are answered one after the other."""
+
+    def __init__(self, connection: MessageSocket, family: _Family) -> None:
+        self._connection = connection
+        self._family = family
+        self._lock = threading.Lock()
+        self._closed = False
+        family.join()
+
+    def _copy(self, seed: int | None = None) -> tuple[MessageSocket, int]:
+        """Fork the process: the connection to the copy, and its process id."""
+        here, there = socket.socketpair()
+        with there:
+            try:
+                copy = self._ask("fork", descriptors=[there.fileno()], seed=seed)
+            except BaseException:
+                here.close()
+                raise
+        return MessageSocket(here), int(copy["process"])
+
+    def _ask(self, do: str, *, descriptors: Sequence[int] = (), **content: Any) -> Any:
+        with self._lock:
+            if self._closed:
+                raise ArenaError("the episode is closed")
+            try:
+                self._connection.send({"do": do, **content}, descriptors)
+                answer, _ = self._connection.receive()
+            except Hangup as problem:
+                raise ArenaError(f"the process of the episode has ended: {problem}") from problem
+        if "error" in answer:
+            raise (BadSubmission if answer.get("refused") else ArenaError)(answer["error"])
+        return answer["result"]
+
+    def close(self) -> None:
+        """End the process; its copies go on. Calling it again does nothing."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._connection.close()
+        self._family.leave()
+
+
+class EpisodeProcess(WorldClient):
+    """One episode in its own process."""
 
     def __init__(
         self, connection: MessageSocket, family: _Family, task: Mapping[str, Any], journal: Journal | None
     ) -> None:
-        self._connection = connection
-        self._family = family
-        self._lock = threading.Lock()
+        super().__init__(connection, family)
         self._task = task
         self._journal = journal
-        self._closed = False
-        family.join()
 
     # What an agent gets
 
@@ -135,39 +177,54 @@ class EpisodeProcess(Closeable):
         return copies
 
     def _fork(self, seed: int | None) -> EpisodeProcess:
-        here, there = socket.socketpair()
-        with there:
-            try:
-                self._ask("fork", descriptors=[there.fileno()], seed=seed)
-            except BaseException:
-                here.close()
-                raise
-        copy = EpisodeProcess(MessageSocket(here), self._family, self._task, self._journal)
+        connection, _ = self._copy(seed)
+        copy = EpisodeProcess(connection, self._family, self._task, self._journal)
         if seed is not None:
             copy._note("reseed", seed=seed)
         return copy
 
-    def _ask(self, do: str, *, descriptors: Sequence[int] = (), **content: Any) -> Any:
-        with self._lock:
-            if self._closed:
-                raise ArenaError("the episode is closed")
-            try:
-                self._connection.send({"do": do, **content}, descriptors)
-                answer, _ = self._connection.receive()
-            except Hangup as problem:
-                raise ArenaError(f"the process of the episode has ended: {problem}") from problem
-        if "error" in answer:
-            raise (BadSubmission if answer.get("refused") else ArenaError)(answer["error"])
-        return answer["result"]
 
-    def close(self) -> None:
-        """End the process; its copies go on. Calling it again does nothing."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-            self._connection.close()
-        self._family.leave()
+class HealthySystem(WorldClient):
+    """A healthy system in its own process: the template of the episodes of all problems with the same `healthy_key`."""
+
+    def __init__(self, connection: MessageSocket, family: _Family) -> None:
+        super().__init__(connection, family)
+        self._edited: frozenset[str] = frozenset()
+
+    def serves(self, problem: Problem) -> bool:
+        """Whether the system is also that of this problem: noise has changed nothing that it would have spared."""
+        return not problem.affected_components & self._edited
+
+    def begin(self, problem: str, spec: EpisodeSpec, *, speed: float = 0.0) -> EpisodeProcess:
+        """Prepare a problem in a copy: the same episode, to the byte, that `prepare` makes with the same arguments."""
+        spec = _settled(spec, speed)
+        connection, _ = self._copy()
+        episode = EpisodeProcess(connection, self._family, {}, Journal(problem, spec) if not speed else None)
+        return _begun(episode, "begin", problem, spec)
+
+    def work(self, module: str, stdin: int, stdout: int, stderr: int) -> WorkingCopy:
+        """Run the `main` of a module in a copy, with these file descriptors; it gets the healthy system."""
+        connection, process = self._copy()
+        return WorkingCopy(connection, self._family, process, module, [stdin, stdout, stderr])
+
+
+class WorkingCopy(WorldClient):
+    """A copy of a healthy system that runs a program."""
+
+    def __init__(
+        self, connection: MessageSocket, family: _Family, process: int, module: str, descriptors: Sequence[int]
+    ) -> None:
+        super().__init__(connection, family)
+        self.pid = process
+        self._ask("work", descriptors=descriptors, module=module, environment=dict(os.environ))
+
+    def wait(self) -> int:
+        """Wait for the end of the program, and return its exit status; -9 where the process was killed."""
+        try:
+            answer, _ = self._connection.receive()
+        except Hangup:
+            return -signal.SIGKILL
+        return int(answer["status"])
 
 
 class _Family:
@@ -200,7 +257,31 @@ def prepare(problem: str, spec: EpisodeSpec | None = None, *, speed: float = 0.0
     With `speed` 0 time passes in the cluster only as actions and grading wait, so a result depends on the actions and
     the seed alone, not on the load of the machine; 1 is real time. Only embedded clusters can be forked.
     """
-    spec = spec or EpisodeSpec()
+    spec = _settled(spec or EpisodeSpec(), speed)
+    episode = EpisodeProcess(*_started(spec), {}, Journal(problem, spec) if not speed else None)
+    return _begun(episode, "prepare", problem, spec)
+
+
+def prepare_healthy(problem: str, spec: EpisodeSpec, modules: Sequence[str] = ()) -> HealthySystem:
+    """Prepare the healthy system of a problem, in a process of its own, which imports the modules of its programs."""
+    system = HealthySystem(*_started(spec))
+    try:
+        answer = system._ask("prepare healthy", problem=problem, spec=spec.as_document(), modules=list(modules))
+    except BaseException:
+        system.close()
+        raise
+    system._edited = frozenset(answer["edited"])
+    return system
+
+
+def _settled(spec: EpisodeSpec, speed: float) -> EpisodeSpec:
+    """The specification with its cluster, and where the clock stands still, with the instant at which it does."""
+    start = wall_now() if spec.start is None and not speed else spec.start
+    return replace(spec, config=spec.backend, speed=speed, start=start)
+
+
+def _started(spec: EpisodeSpec) -> tuple[MessageSocket, _Family]:
+    """Start the process of a world."""
     if not spec.backend.embedded:
         raise ArenaError("only an embedded cluster can be forked: choose the backend `embedded`")
     here, there = socket.socketpair()
@@ -213,12 +294,12 @@ def prepare(problem: str, spec: EpisodeSpec | None = None, *, speed: float = 0.0
             env={**os.environ, **SINGLE_THREADED},
             start_new_session=True,
         )
-    start = wall_now() if spec.start is None and not speed else spec.start
-    spec = replace(spec, config=spec.backend, speed=speed, start=start)
-    journal = Journal(problem, spec) if not speed else None
-    episode = EpisodeProcess(MessageSocket(here), _Family(process), {}, journal)
+    return MessageSocket(here), _Family(process)
+
+
+def _begun(episode: EpisodeProcess, how: str, problem: str, spec: EpisodeSpec) -> EpisodeProcess:
     try:
-        episode._task = episode._ask("prepare", problem=problem, spec=spec.as_document())
+        episode._task = episode._ask(how, problem=problem, spec=spec.as_document())
     except BaseException:
         episode.close()
         raise

@@ -1,9 +1,9 @@
 """The process of one episode: `python -m srearena.conductor.worlds.process FD`, started by `worlds.client`.
 
 It has one thread beside the cluster's, answers one request after the other on the socket FD, and ends with that
-connection. To be forked it suspends the cluster; the copy takes ports, keys, tokens and files of its own and answers on
-the socket that came with the request. Both resume when they next need the cluster, so a template that is only forked
-never serves.
+connection. Or it is that of a healthy system, whose copies become episodes of several problems, or worker processes.
+To be forked it suspends the cluster; the copy takes ports, keys, tokens and files of its own and answers on the socket
+that came with the request. Both resume when they next need the cluster, so a template that is only forked never serves.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from srearena.conductor.episode.environment import open_cluster
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError, BadAction, BadSubmission
+from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.results.store import folder_of, trial_document, write_state, write_trial
 from srearena.conductor.session import Session
@@ -48,8 +51,13 @@ class WorldProcess:
         self._episode: Episode | None = None
         self._seed = 0
         self._copies: set[int] = set()
+        self._program: Callable[[Episode], int] | None = None
+        """The program of a worker, which takes over when its request was answered."""
         self._handlers: dict[str, Callable[[Answer, list[int]], Answer | None]] = {
             "prepare": self._prepare,
+            "prepare healthy": self._prepare_healthy,
+            "begin": self._begin,
+            "work": self._work,
             "status": lambda request, descriptors: self._status(),
             "act": self._act,
             "submit": self._submit,
@@ -62,10 +70,11 @@ class WorldProcess:
         """Answer requests until the client hangs up."""
         try:
             with contextlib.suppress(Hangup):
-                while True:
+                while self._program is None:
                     answer = self._answer(*self._connection.receive())
                     if answer is not None:
                         self._connection.send(answer)
+                self._connection.send({"status": self._program(self.episode)})
         finally:
             if self._episode is not None:
                 self._episode.close()
@@ -92,26 +101,52 @@ class WorldProcess:
     # Requests
 
     def _prepare(self, request: Answer, descriptors: list[int]) -> Answer:
-        spec = EpisodeSpec.from_document(request["spec"])
-        registry = ProblemRegistry()
-        selection = registry.resolve(request["problem"])
-        problem = registry.get_problem(request["problem"], spec.variant)
-        spec = replace(spec, stages=spec.stages or selection.stages, in_process=True).pinned_by(problem)
+        return self._prepared(self._open(request), Episode.prepare)
+
+    def _prepare_healthy(self, request: Answer, descriptors: list[int]) -> Answer:
+        for name in request["modules"]:
+            import_module(name)  # once, and not in every copy
+        episode = self._open(request)
+        episode.prepare_healthy(shared=True)
+        gc.collect()
+        return {"edited": sorted(episode.edited_by_noise)}
+
+    def _begin(self, request: Answer, descriptors: list[int]) -> Answer:
+        episode, (problem, spec) = self.episode, _of_request(request)
+        episode.hand_to(problem, spec, session=Session())
+        return self._prepared(episode, Episode.prepare_incident)
+
+    def _open(self, request: Answer) -> Episode:
+        problem, spec = _of_request(request)
         cluster = open_cluster(problem, spec)
         try:
             self._episode = Episode(problem, cluster, spec, session=Session())
-            self._episode.prepare()
         except BaseException:
             cluster.close()
             raise
         self._seed = spec.seed
-        _evaluate_alerts(cluster)
+        return self._episode
+
+    def _prepared(self, episode: Episode, prepare: Callable[[Episode], None]) -> Answer:
+        prepare(episode)
+        _evaluate_alerts(episode.cluster)
         gc.collect()
         return {
-            "description": self._episode.description,
-            "instructions": self._episode.instructions,
-            "actions": self._episode.actions,
+            "description": episode.description,
+            "instructions": episode.instructions,
+            "actions": episode.actions,
         }
+
+    def _work(self, request: Answer, descriptors: list[int]) -> Answer:
+        """Become a worker: its standard streams come with the request, and its program is the `main` of a module."""
+        for number, descriptor in enumerate(descriptors):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        os.environ.clear()
+        os.environ.update(request["environment"])
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        self._program = partial(_main_of, request["module"])
+        return {}
 
     def _status(self) -> Answer:
         episode = self._episode
@@ -181,6 +216,31 @@ class WorldProcess:
         for process in list(self._copies):
             if os.waitpid(process, os.WNOHANG)[0]:
                 self._copies.discard(process)
+
+
+def _of_request(request: Answer) -> tuple[Problem, EpisodeSpec]:
+    """The problem, and the specification of its episode."""
+    spec = EpisodeSpec.from_document(request["spec"])
+    registry = ProblemRegistry()
+    selection = registry.resolve(request["problem"])
+    problem = registry.get_problem(request["problem"], spec.variant)
+    return problem, replace(spec, stages=spec.stages or selection.stages, in_process=True).pinned_by(problem)
+
+
+def _main_of(module: str, healthy: Episode) -> int:
+    """Run the `main` of a module with a healthy system, and return the exit status."""
+    sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
+    try:
+        import_module(module).main(healthy)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return 0
 
 
 def _evaluate_alerts(cluster: Cluster) -> None:

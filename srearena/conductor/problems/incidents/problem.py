@@ -58,6 +58,10 @@ class IncidentProblem(Composition):
             problem.set_up()
 
     @property
+    def needs_set_up(self) -> bool:
+        return any(problem.needs_set_up for problem in self.arriving)
+
+    @property
     def affected_components(self) -> frozenset[str]:
         return frozenset(name for problem in self.arriving for name in problem.affected_components)
 
