@@ -7,6 +7,8 @@ import contextlib
 import json
 import signal
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from secrets import token_urlsafe
 from typing import Any
 
@@ -43,6 +45,16 @@ from srearena.paths import results_directory
     show_default=True,
     help="What kubectl may do in the episode's MCP server; none for no server. read-only binds every interface.",
 )
+@click.option(
+    "--share",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write `episode.json` and `kubeconfig` for an agent in another container into this folder.",
+)
+@click.option(
+    "--grading-token",
+    envvar="SREARENA_GRADING_TOKEN",
+    help="Serve until POST /grade with this secret, which returns the grade; agents must not have it.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the addresses and the result as JSON lines.")
 @backend_options
 def command(
@@ -54,6 +66,8 @@ def command(
     max_seconds: float,
     agent: str,
     mcp: str,
+    share: Path | None,
+    grading_token: str | None,
     as_json: bool,
     **where: Any,
 ) -> None:
@@ -77,7 +91,8 @@ def command(
     signals = _Signals()
     try:
         description, instructions, actions = conductor.init_problem(problem)
-        result = asyncio.run(_serve(conductor, signals, port, mcp, as_json, description, instructions, actions))
+        served = _Serving(conductor, signals, port, mcp, as_json, share, grading_token)
+        result = asyncio.run(served.serve(description, instructions, actions))
     finally:
         conductor.abandon()
         signals.restore()
@@ -118,61 +133,86 @@ class _Signals:
             self._end()
 
 
-async def _serve(
-    conductor: Conductor,
-    signals: _Signals,
-    port: int,
-    mcp: str,
-    as_json: bool,
-    description: str,
-    instructions: str,
-    actions: dict[str, str],
-) -> dict[str, Any]:
-    episode = conductor.episode
-    if episode is None:
-        raise ArenaError("the episode did not start")
-    stop = asyncio.Event()
-    signals.end_with(stop)
-    token = token_urlsafe(24)
-    endpoints = addresses(episode)
-    task = {"description": description, "instructions": instructions, "actions": actions, **endpoints}
+@dataclass(frozen=True, slots=True)
+class _Serving:
+    """An episode that is served, and how."""
 
-    tools = ToolServer(mcp, token)
-    tasks: list[asyncio.Task[None]] = []
+    conductor: Conductor
+    signals: _Signals
+    port: int
+    mcp: str
+    as_json: bool
+    share: Path | None
+    grading_token: str | None
 
-    def ready(at: int) -> None:
-        url = f"http://127.0.0.1:{at}"
-        # The MCP server is a client of this server, so it starts while this server runs.
-        tasks.append(asyncio.create_task(announce(url)))
+    async def serve(self, description: str, instructions: str, actions: dict[str, str]) -> dict[str, Any]:
+        conductor, episode = self.conductor, self.conductor.episode
+        if episode is None:
+            raise ArenaError("the episode did not start")
+        stop = asyncio.Event()
+        self.signals.end_with(stop)
+        token = token_urlsafe(24)
+        endpoints = addresses(episode)
+        if self.share is not None:
+            endpoints["kubeconfig"] = str(_shared_kubeconfig(self.share, endpoints["kubeconfig"]))
+        task = {"description": description, "instructions": instructions, "actions": actions, **endpoints}
 
-    async def announce(url: str) -> None:
-        address: dict[str, Any] = {"url": url, "token": token, **endpoints}
-        mcp_server = await tools.start(url)
-        if as_json:
-            click.echo(json.dumps({**address, "mcp": mcp_server}))
-            return
-        for key, value in address.items():
-            click.echo(f"{key:<12} {value}")
-        click.echo("The agent reads GET /task and submits with POST /submit; GET /openapi.json describes the API.")
-        if "url" in mcp_server:
-            click.echo(f"{'mcp':<12} {mcp_server['url']}")
-            for client, text in mcp_server["configurations"].items():
-                click.echo(f"\n{client}:\n{text}")
-        elif mcp_server:
-            click.echo(f"There is no MCP server: {mcp_server['error']}")
+        app = EpisodeApp(episode, token, task, stop.set, self.grading_token)
+        tools = ToolServer(self.mcp, token)
+        tasks: list[asyncio.Task[None]] = []
 
-    async def watch() -> None:
-        while episode.within_limits():
-            await asyncio.sleep(1)
-        stop.set()
+        def ready(at: int) -> None:
+            url = f"http://127.0.0.1:{at}"
+            # The MCP server is a client of this server, so it starts while this server runs.
+            tasks.append(asyncio.create_task(announce(url)))
 
-    watcher = asyncio.create_task(watch())
-    try:
-        await serve(EpisodeApp(episode, token, task, stop.set), port, ready, stop)
-    finally:
-        watcher.cancel()
-        for started in tasks:
-            started.cancel()
-        await tools.stop()
-    await asyncio.to_thread(episode.grade)
-    return conductor.finish(episode)
+        async def announce(url: str) -> None:
+            address: dict[str, Any] = {"url": url, "token": token, **endpoints}
+            if self.share is not None:
+                _publish(self.share, address)
+            mcp_server = await tools.start(url)
+            if self.as_json:
+                click.echo(json.dumps({**address, "mcp": mcp_server}))
+                return
+            for key, value in address.items():
+                click.echo(f"{key:<12} {value}")
+            click.echo("The agent reads GET /task and submits with POST /submit; GET /openapi.json describes the API.")
+            if "url" in mcp_server:
+                click.echo(f"{'mcp':<12} {mcp_server['url']}")
+                for client, text in mcp_server["configurations"].items():
+                    click.echo(f"\n{client}:\n{text}")
+            elif mcp_server:
+                click.echo(f"There is no MCP server: {mcp_server['error']}")
+
+        async def watch() -> None:
+            while episode.within_limits():
+                await asyncio.sleep(1)
+            if self.grading_token is None:
+                stop.set()
+
+        watcher = asyncio.create_task(watch())
+        try:
+            await serve(app, self.port, ready, stop)
+        finally:
+            watcher.cancel()
+            for started in tasks:
+                started.cancel()
+            await tools.stop()
+        if not app.graded:
+            await asyncio.to_thread(episode.grade)
+        return conductor.finish(episode)
+
+
+def _shared_kubeconfig(folder: Path, own: str) -> Path:
+    """A copy of the agent's kubeconfig for another container."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shared = folder / "kubeconfig"
+    shared.write_text(Path(own).read_text())
+    return shared
+
+
+def _publish(folder: Path, address: dict[str, Any]) -> None:
+    """Write the addresses for an agent in another container: when the file is there, the episode is ready."""
+    draft = folder / "episode.draft"
+    draft.write_text(json.dumps(address, indent=1))
+    draft.rename(folder / "episode.json")

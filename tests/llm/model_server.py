@@ -57,7 +57,7 @@ def chat_whole(turn: Turn, model: str) -> dict[str, Any]:
             for n, (name, given) in enumerate(turn.calls)
         ]
     reason = "length" if turn.short else "tool_calls" if turn.calls else "stop"
-    usage = {"prompt_tokens": TOKENS_IN, "completion_tokens": TOKENS_OUT}
+    usage = {"prompt_tokens": TOKENS_IN, "completion_tokens": TOKENS_OUT, "total_tokens": TOKENS_IN + TOKENS_OUT}
     usage |= {"prompt_tokens_details": {"cached_tokens": TOKENS_CACHED}}  # type: ignore[dict-item]
     return {"model": model, "choices": [{"index": 0, "message": message, "finish_reason": reason}], "usage": usage}
 
@@ -77,7 +77,8 @@ def chat_frames(turn: Turn, model: str) -> Frames:
     frames: Frames = [("", {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}) for delta in deltas]
     frames.append(("", {"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}))
     frames.append(("", {"choices": [], "usage": whole["usage"]}))
-    return frames
+    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0, "model": model}
+    return [(event, {**head, **frame}) for event, frame in frames]
 
 
 def responses_whole(turn: Turn, model: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -33,6 +34,7 @@ from srearena.conductor.problems.base import Problem
 from srearena.conductor.session import Session
 from srearena.conductor.stages import STAGES, public_name, select_stages
 from srearena.errors import SreArenaError
+from srearena.service.apps.base import Application
 from srearena.temporary import make_folder
 from srearena.utils.status import LimitReached, Outcome
 
@@ -160,22 +162,11 @@ class Episode:
     @property
     def description(self) -> str:
         """The description of the system for the agent, without anything about the fault."""
-        app = self.problem.app
-        facts = {key: value for key, value in app.facts.items() if key not in ("Front Door",)}
-        return (
-            f"You are the engineer on call for {app.name}, which runs in the Kubernetes namespace "
-            f"{app.namespace!r}.\n\n{json.dumps(facts, indent=2)}"
-        )
+        return describe(self.problem.app)
 
     @property
     def instructions(self) -> str:
-        questions = "\n".join(f"- {STAGES[name].question} ({STAGES[name].example})" for name in self.stages)
-        return (
-            "Act by calling one of the actions at a time, in a fenced block:\n\n"
-            '```\nkubectl("get pods --all-namespaces")\n```\n\n'
-            f"You are asked, one after the other:\n{questions}\n\n"
-            "Submit once per stage. You will learn how you did at the end."
-        )
+        return instructions_for(self.stages)
 
     @property
     def actions(self) -> dict[str, str]:
@@ -499,3 +490,28 @@ class Episode:
             self.cluster.close()
             self.session.close()
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def describe(app: Application) -> str:
+    """The description of an application for an agent."""
+    facts = {key: value for key, value in app.facts.items() if key not in ("Front Door",)}
+    return (
+        f"You are the engineer on call for {app.name}, which runs in the Kubernetes namespace "
+        f"{app.namespace!r}.\n\n{json.dumps(facts, indent=2)}"
+    )
+
+
+def questions_of(stages: Iterable[str]) -> list[str]:
+    """The questions of the stages, one line each."""
+    return [f"- {STAGES[name].question} ({STAGES[name].example})" for name in stages]
+
+
+def instructions_for(stages: Sequence[str]) -> str:
+    """How an agent acts, and what it is asked."""
+    questions = "\n".join(questions_of(stages))
+    return (
+        "Act by calling one of the actions at a time, in a fenced block:\n\n"
+        '```\nkubectl("get pods --all-namespaces")\n```\n\n'
+        f"You are asked, one after the other:\n{questions}\n\n"
+        "Submit once per stage. You will learn how you did at the end."
+    )

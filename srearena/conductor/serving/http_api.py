@@ -1,5 +1,7 @@
 """The HTTP API of an episode, for agents in any language: task, status, actions and submissions.
 
+With a grading token, a client that has it ends the agent's part and gets the grade; agents have another token.
+
 It is bound to the loopback interface and protected by a token. No verdict is disclosed before the last submission, and
 the handlers have access to the questions of an episode, never to its problem.
 """
@@ -8,18 +10,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from hmac import compare_digest
 from typing import Any
 
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.errors import BadSubmission
 from srearena.conductor.serving.json_app import NUMBER, TEXT, TRUTH, Handler, JsonApp, Refused, document, operation
 from srearena.conductor.stages import public_name
+from srearena.utils.status import Outcome
 
 
 class EpisodeApp(JsonApp):
     """Requests to the episode are serialized."""
 
-    def __init__(self, episode: Episode, token: str, task: dict[str, Any], finished: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        episode: Episode,
+        token: str,
+        task: dict[str, Any],
+        finished: Callable[[], None],
+        grading_token: str | None = None,
+    ) -> None:
         super().__init__(
             token,
             {
@@ -27,18 +38,21 @@ class EpisodeApp(JsonApp):
                 ("GET", "/task"): self._get_task,
                 ("POST", "/submit"): self._submit,
                 ("POST", "/act"): self._act,
+                ("POST", "/grade"): self._grade,
                 ("POST", "/audit"): self._audit,  # for the MCP server; not in the OpenAPI document
                 ("GET", "/openapi.json"): self._openapi,
             },
-            public=("/openapi.json",),
+            public=("/openapi.json", "/grade"),
         )
         self._episode = episode
         self._task = task
         self._finished = finished
+        self._grading_token = grading_token
+        self.graded = False
         self._lock = asyncio.Lock()
 
     def answered(self) -> None:
-        if self._episode.finished:
+        if self.graded or (self._episode.finished and self._grading_token is None):
             self._finished()
 
     async def handle(self, handler: Handler, body: Any, parameters: dict[str, str]) -> dict[str, Any]:
@@ -80,6 +94,19 @@ class EpisodeApp(JsonApp):
             raise Refused(409, "the episode is over")
         state = await asyncio.to_thread(self._episode.act, body["action"])
         return {"state": state, "finished": self._episode.finished}
+
+    async def _grade(self, body: Any) -> dict[str, Any]:
+        key = body.get("key") if isinstance(body, dict) else None
+        if self._grading_token is None or not isinstance(key, str):
+            raise Refused(403, "grades are not for agents")
+        if not compare_digest(key.encode(), self._grading_token.encode()):
+            raise Refused(403, "grades are not for agents")
+        await asyncio.to_thread(self._episode.grade)
+        ending = self._episode.ending
+        assert ending is not None
+        self.graded = True
+        scores = {one.name: one.verdict.score for one in self._episode.records if one.verdict is not None}
+        return {"outcome": str(ending.outcome), "passed": ending.outcome is Outcome.PASS, "scores": scores}
 
     async def _audit(self, body: Any) -> dict[str, Any]:
         if not isinstance(body, dict) or not isinstance(body.get("tool"), str):
