@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,10 +22,11 @@ from srearena.snapshots import open_snapshot
 from tests.arena.episodes import PORT, QUIET, ZERO
 from tests.recorder.conftest import relative
 
+ROOT = Path(__file__).parents[2]
 SHORT = Timeline(before=60, after=120)
 
 
-def _record(name: str, place: Path, seed: int = 1, answers: Path | None = None) -> None:
+def record_short(name: str, place: Path, seed: int = 1, answers: Path | None = None) -> None:
     problem = ProblemRegistry().get_problem(name)
     Recorder(seed=seed, timeline=SHORT).record(problem, place, answers or place.with_name(f"{place.name}-answers"))
 
@@ -30,18 +34,38 @@ def _record(name: str, place: Path, seed: int = 1, answers: Path | None = None) 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("small") / "Scenario-1"
-    _record(PORT, place)
+    record_short(PORT, place)
     return place
 
 
-def test_the_same_seed_gives_the_same_files(small: Path, tmp_path: Path) -> None:
-    _record(PORT, tmp_path / "Scenario-1")
+def test_the_same_seed_gives_the_same_files_on_any_machine(small: Path, tmp_path: Path) -> None:
+    """By another user with another home, language, time zone, order of hashes and folder of temporary files."""
+    elsewhere = tmp_path / "höme of another"
+    elsewhere.mkdir()
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("LC_", "SREARENA_"))},
+        "HOME": str(elsewhere),
+        "TMPDIR": str(elsewhere),
+        "USER": "another",
+        "LOGNAME": "another",
+        "LANG": "de_DE.UTF-8",
+        "TZ": "Pacific/Chatham",
+        "PYTHONHASHSEED": "7",
+        "COLUMNS": "40",
+        "http_proxy": "http://127.0.0.1:9",
+        "KUBECONFIG": str(elsewhere / "none"),
+        "PYTHONPATH": str(ROOT),
+    }
+    record = f"from {__name__} import *; record_short(PORT, Path({str(tmp_path / 'Scenario-1')!r}))"
+    words = [sys.executable, "-c", record]
+    done = subprocess.run(words, cwd=elsewhere, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     assert relative(tmp_path / "Scenario-1") == relative(small)
     assert relative(tmp_path / "Scenario-1-answers") == relative(small.with_name("Scenario-1-answers"))
 
 
 def test_another_seed_gives_another_cluster(small: Path, tmp_path: Path) -> None:
-    _record(PORT, tmp_path / "Scenario-1", seed=2)
+    record_short(PORT, tmp_path / "Scenario-1", seed=2)
     assert relative(tmp_path / "Scenario-1").keys() != relative(small).keys()  # pods have other names
 
 
@@ -68,7 +92,7 @@ def test_secrets_of_others_are_not_recorded(small: Path) -> None:
 
 
 def test_nothing_wrong_has_an_empty_key(tmp_path: Path) -> None:
-    _record(QUIET, tmp_path / "Scenario-1")
+    record_short(QUIET, tmp_path / "Scenario-1")
     key = yaml.safe_load((tmp_path / "Scenario-1-answers" / "ground_truth.yaml").read_text())
     assert key["groups"] == key["fault"] == key["propagations"] == key["alerts"] == []
 
@@ -76,14 +100,14 @@ def test_nothing_wrong_has_an_empty_key(tmp_path: Path) -> None:
 def test_what_is_there_is_not_written_over(small: Path) -> None:
     before = relative(small)
     with pytest.raises(SreArenaError, match="not empty"):
-        _record(PORT, small)
+        record_short(PORT, small)
     assert relative(small) == before
 
 
 def test_a_failed_recording_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("srearena.observer.recorder.write_logs", lambda *a: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        _record(ZERO, tmp_path / "Scenario-1")
+        record_short(ZERO, tmp_path / "Scenario-1")
     assert list(tmp_path.iterdir()) == []
 
 
