@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -183,6 +184,8 @@ def test_what_is_published_of_an_episode_ends_with_its_log(tmp_path: Path) -> No
 def test_what_killed_processes_have_published_is_swept(tmp_path: Path) -> None:
     (tmp_path / "killed.jsonl").touch()
     (tmp_path / "killed.json").write_text("{}")
+    for path in tmp_path.iterdir():  # what is older than a log without its lock can be
+        os.utime(path, (0, 0))
     first, second = Session(tmp_path), Session(tmp_path)
     first.publish({"number": 1})
     second.publish({"number": 2})

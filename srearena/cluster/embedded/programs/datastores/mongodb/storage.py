@@ -211,7 +211,7 @@ def repair(process: Process, folder: str, version: str) -> Repair:
     """Make the directory openable again.
 
     A file that is not recognised is moved out of the way and begun anew, of another the sound records are kept. Without
-    the catalogue nobody knows whose the collections are: they become collections of the database `local`.
+    the catalogue the databases of the collections are unknown: they become collections of the database `local`.
     """
     done = Repair()
     try:
