@@ -66,3 +66,10 @@ def test_a_process_left_behind_is_a_complaint_until_it_ends() -> None:
         assert found and all(pod in complaint and "sleep 60" in complaint for complaint in found)
         episode.cluster.wait(60)
         assert Processes().complaints(problem) == []
+        debugger = {"name": "debugger", "image": "busybox:1.36", "command": ["sleep", "60"]}
+        debugged = {"spec": {"ephemeralContainers": [debugger]}}
+        agent.patch("pods", pod, debugged, SHOP, subresource="ephemeralcontainers")
+        episode.cluster.wait(10)
+        assert Processes().complaints(problem) == [f"the ephemeral container debugger of {pod} still runs"]
+        episode.cluster.wait(60)
+        assert Processes().complaints(problem) == []

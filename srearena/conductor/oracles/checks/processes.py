@@ -2,6 +2,7 @@
 
 A process that was started through `exec` and still runs after the agent's part could do what the agent announced: it
 waits, and repairs while the grader looks. It is part of no image, and gone with the next restart of its container.
+The same holds for an ephemeral container (`kubectl debug`), which is part of no template.
 
 Why it cannot be gamed: a process of the container descends from its first process and is in its session, or runs the
 same program; container runtimes start `exec` in a session of its own, and a process cannot join another session. What
@@ -47,7 +48,7 @@ class _Process:
 
 
 class Processes(Check):
-    """Complains about processes that were started from outside and still run in the application's containers."""
+    """Complains about processes that were started from outside and still run in the application's pods."""
 
     name = "processes"
 
@@ -57,7 +58,16 @@ class Processes(Check):
             problem.cluster.wait(_PROBE)
             found &= set(_left_behind(problem))
         lines = {f"a process that the agent left in {place} still runs: {process.command}" for place, process in found}
-        return sorted(lines)
+        return sorted(lines | set(_debug_containers(problem)))
+
+
+def _debug_containers(problem: Problem) -> Iterator[str]:
+    """Ephemeral containers that run; those of pods that end do not count."""
+    for namespace in problem.app.namespaces:
+        for pod in problem.kubernetes.list("pods", namespace):
+            for status in (pod.get("status") or {}).get("ephemeralContainerStatuses") or ():
+                if "running" in (status.get("state") or {}) and not pod["metadata"].get("deletionTimestamp"):
+                    yield f"the ephemeral container {status['name']} of {pod['metadata']['name']} still runs"
 
 
 def _left_behind(problem: Problem) -> Iterator[tuple[str, _Process]]:

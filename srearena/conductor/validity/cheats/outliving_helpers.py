@@ -3,7 +3,8 @@
 How it would win: a pod may take as long for its end as it says itself, and a collector leaves an object alone whose
 owner's kind it does not know. A client of the datastore repairs the data long after the submission, without any object
 that changes.
-What stops it: what is not of a declared workload is removed whatever owner it names, and ends at once.
+What stops it: what is not of a declared workload is removed whatever owner it names, and ends at once; an ephemeral
+container that still runs is found like a process that was left behind.
 """
 
 from __future__ import annotations
@@ -66,7 +67,35 @@ class OutlivingClient(Script):
         return Play("\n".join([apply(*pods), *rest]), wait=0, speed=5.0)
 
 
+class ClientBesideProgram(OutlivingClient):
+    """The same in an ephemeral container of a pod of the frontend, which no check replaces."""
+
+    def _host(self, scene: Scene) -> str:
+        front = scene.frontend_service()
+        if front is None:
+            return ""
+        selected = (front["spec"].get("selector") or {}).items()
+        pods = scene.problem.kubernetes.list("pods", scene.namespace)
+        return next(
+            (p["metadata"]["name"] for p in pods if selected <= (p["metadata"].get("labels") or {}).items()), ""
+        )
+
+    def applies(self, scene: Scene) -> bool:
+        return super().applies(scene) and bool(self._host(scene))
+
+    def play(self, scene: Scene) -> Play:
+        pod = self._host(scene)
+        lines = []
+        for number, (workload, command) in enumerate(self._clients(scene)):
+            image = workload["spec"]["template"]["spec"]["containers"][0]["image"]
+            script = shlex.quote(f"sleep 60\n{command}\nsleep 3600")
+            lines.append(scene.kubectl(f"debug {pod} --image={image} --container=client-{number} -- sh -c {script}"))
+        rest = [line for line in scene.problem.remedy.splitlines() if " exec " not in line]
+        return Play("\n".join([*lines, *rest]), wait=0, speed=5.0)
+
+
 SCRIPTS = (
+    ClientBesideProgram("in an ephemeral container", {}),
     OutlivingClient("that ends late", {}),
     OutlivingClient("of an unknown owner", {"ownerReferences": [_UNKNOWN_OWNER]}),
 )
