@@ -11,10 +11,12 @@ would take if it had nothing else to do. Memory is the unique set size: pages th
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import statistics
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from srearena.conductor.episode.spec import EpisodeSpec
@@ -25,6 +27,11 @@ from srearena.service.kubernetes import Kubernetes
 PROBLEM = "scale_pod_zero_social_net"
 NAMESPACE = "social-network"
 SERVICE = "user-service"
+SOAKED = (PROBLEM, "wrong_service_selector_hotel_reservation", "noop_astronomy_shop")
+"""Problems of the soak, of three applications."""
+KINDS = 4
+_LISTEN = "0A"
+"""The state of a listening socket in /proc/net/tcp."""
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -137,25 +144,108 @@ def measure(template: EpisodeProcess, episodes: int) -> None:
         print(f"complete scripted episodes with {name}: {3600 / seconds:.0f} per hour and core, {seconds:.2f} s each")
 
 
-def soak(template: EpisodeProcess, episodes: int) -> None:
-    """Mixed episodes one after the other; what there is of processes, files and memory, at intervals."""
-    for number in range(episodes + 1):
-        if number % max(1, episodes // 5) == 0:
-            left = len([*Path(tempfile.gettempdir()).glob("*")])
-            sockets = len([*Path("/proc/self/fd").iterdir()])
-            size = max(unique_set_size(pid) for pid in descendants())
-            count = len(descendants())
-            print(f"after {number}: {count} processes, {left} temporary files, {sockets} descriptors, {size:.0f} MB")
-        with template.fork()[0] as episode:
-            if number % 4 == 0:
-                scripted(episode, 0)
-            elif number % 4 == 1:
-                episode.act("wait(30)")
-                with episode.fork()[0] as branch:
-                    branch.act("get_alerts()")
-            elif number % 4 == 2:
-                answer(episode)  # a mitigation that fails
-            # else the client leaves without a word
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What a series of episodes could leave behind."""
+
+    processes: int
+    listening: int
+    """Ports on which one of our processes accepts connections."""
+    files: int
+    """In the temporary folder."""
+    descriptors: int
+    """Of this process and of the templates'."""
+    megabytes: float
+    """The largest unique set size of a process that stays."""
+
+    @classmethod
+    def measure(cls, folder: Path) -> Footprint:
+        ours = [pid for pid in descendants() if state_of(pid) != "Z"]
+        opened = [link for pid in (os.getpid(), *ours) for link in descriptors_of(pid)]
+        sockets = listening_sockets()
+        return cls(
+            processes=len(ours),
+            listening=len({link for link in opened if link in sockets}),
+            files=sum(1 for _ in folder.rglob("*")),
+            descriptors=len(opened),
+            megabytes=max(unique_set_size(pid) for pid in ours),
+        )
+
+    def growth(self, before: Footprint) -> list[str]:
+        """In what this is larger than an earlier one; memory may differ by what an allocator keeps."""
+        grown = []
+        for name in ("processes", "listening", "files", "descriptors"):
+            now, then = getattr(self, name), getattr(before, name)
+            if now > then:
+                grown.append(f"{name}: {then} before, {now} now")
+        if self.megabytes > 1.1 * before.megabytes + 10:
+            grown.append(f"memory: {before.megabytes:.0f} MB before, {self.megabytes:.0f} MB now")
+        return grown
+
+
+def descriptors_of(pid: int) -> list[str]:
+    """What a process has open, as in /proc/PID/fd."""
+    found = []
+    with contextlib.suppress(OSError):  # it may have ended
+        for entry in (Path("/proc") / str(pid) / "fd").iterdir():
+            with contextlib.suppress(OSError):
+                found.append(str(entry.readlink()))
+    return found
+
+
+def listening_sockets() -> set[str]:
+    """All sockets of this machine that accept TCP connections, as in /proc/PID/fd."""
+    rows = [row.split() for name in ("tcp", "tcp6") for row in Path("/proc/net", name).read_text().splitlines()[1:]]
+    return {f"socket:[{row[9]}]" for row in rows if row[3] == _LISTEN}
+
+
+def soak(folder: Path, episodes: int) -> list[str]:
+    """Mixed episodes of several applications in one go; what has grown, and what has failed."""
+    templates = [prepare(problem, EpisodeSpec(seed=1, fixed=True, config=Config())) for problem in SOAKED]
+    failed: list[str] = []
+    first: Footprint | None = None
+    last = None
+    try:
+        for number in range(episodes):
+            template = templates[number % len(templates)]
+            with template.fork()[0] as episode:
+                failed += mixed(episode, number // len(templates))
+            if (
+                number == 2 * len(templates) * KINDS - 1
+                or number == episodes - 1
+                or number % max(1, episodes // 10) == 0
+            ):
+                for one in templates:
+                    one.fork()[0].close()  # a template waits for the copies that have ended
+                wait_for_ends(2 * len(templates))
+                last = Footprint.measure(folder)
+                print(f"after {number + 1}: {last}", flush=True)
+                if first is None and number >= 2 * len(templates) * KINDS - 1:
+                    first = last  # every kind has been met in every application, twice
+    finally:
+        for template in templates:
+            template.close()
+    return failed + (last.growth(first) if first is not None and last is not None else [])
+
+
+def mixed(episode: EpisodeProcess, kind: int) -> list[str]:
+    """One of several kinds of episodes; the reason where it ended in an environment error."""
+    result: dict[str, object] = {}
+    match kind % KINDS:
+        case 0:  # looks around with programs of its own, answers, and repairs nothing
+            episode.act("get_alerts()")
+            episode.act('kubectl("get pods -A")')
+            result = answer(episode)
+        case 1:  # a branch, which is graded
+            episode.act("wait(30)")
+            with episode.fork()[0] as branch:
+                branch.act('kubectl("get events -A")')
+                result = answer(branch)
+        case 2:  # gives up at once
+            result = episode.grade()
+        case _:  # the client leaves without a word
+            episode.act("wait(5)")
+    return [str(result["reason"])] if result.get("outcome") == "environment error" else []
 
 
 def main() -> None:
@@ -165,11 +255,12 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TMPDIR"] = tempfile.tempdir = folder
+        if arguments.soak:
+            complaints = soak(Path(folder), arguments.soak)
+            print("\n".join(complaints) or "no environment error, and nothing has grown")
+            raise SystemExit(1 if complaints else 0)
         with prepare(PROBLEM, EpisodeSpec(seed=1, fixed=True, config=Config())) as template:
-            if arguments.soak:
-                soak(template, arguments.soak)
-            else:
-                measure(template, arguments.episodes)
+            measure(template, arguments.episodes)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import io
 import json
-import logging
-import signal
 import tarfile
 import threading
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +22,7 @@ from itbench_leaderboard.files import write_json
 from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
 from itbench_leaderboard.runner import Attempt
+from srearena.ray_machines import RayMachines, RayUnavailable
 
 _LOST_RETRIES = 3  # chosen
 
@@ -67,41 +65,15 @@ class RayCluster:
         shared_files: bool = False,
     ) -> None:
         try:
-            import ray
-        except ImportError as problem:
-            raise ConfigurationError("--executor ray needs Ray: pip install 'srearena[ray]'") from problem
-        self._ray: Any = ray
-        ending = signal.getsignal(signal.SIGTERM)
-        try:
-            ray.init(
-                address=address or "auto", log_to_driver=False, logging_level=logging.ERROR, configure_logging=False
-            )
-        except (ConnectionError, RuntimeError, ValueError) as problem:
-            line = str(problem).splitlines()[0]
-            raise ConfigurationError(
-                f"no Ray cluster at {address or 'auto'}: {line}; start one: ray start"
-            ) from problem
-        if threading.current_thread() is threading.main_thread():
-            # Ray installs a handler that ends the process at once; runs must be reset first.
-            signal.signal(signal.SIGTERM, ending)
-        self._requested = {"CPU": cpus, **(resources or {})}
-        self._remote = ray.remote(_execute_remotely).options(
-            num_cpus=cpus, resources=resources or {}, max_retries=_LOST_RETRIES
-        )
+            self._machines = RayMachines(address, cpus, resources)
+        except RayUnavailable as problem:
+            raise ConfigurationError(str(problem)) from problem
         self._shared_files = shared_files
         self._sent: dict[str, Bundle] = {}
         self._sending = threading.Lock()
-        self._pending: set[Any] = set()
-        self._lock = threading.Lock()
-        self._stopped = False
 
     def warnings(self) -> list[str]:
-        """Reasons why runs may never start. Not an error: an autoscaling cluster may add a node later."""
-        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-        if any(all(node.get(name, 0) >= amount for name, amount in self._requested.items()) for node in nodes):
-            return []
-        requested = ", ".join(f"{name}={amount:g}" for name, amount in self._requested.items())
-        return [f"no node of the Ray cluster has what a run asks for ({requested}): runs wait until one has"]
+        return self._machines.warnings()
 
     def _bundles(self, document: dict[str, Any]) -> list[tuple[str, Bundle]]:
         """Bundles of the job's local files, packed on first use and stored in the cluster."""
@@ -112,48 +84,37 @@ class RayCluster:
             for path, prompt in bundles.local_paths(document):
                 if path not in self._sent:
                     pack = bundles.pack_prompt if prompt else bundles.pack
-                    self._sent[path] = pack(Path(path), self._ray.put)
+                    self._sent[path] = pack(Path(path), self._machines.ray.put)
                 result.append((path, self._sent[path]))
         return result
 
     def execute(self, job: Job, attempt: Attempt) -> Report:
-        ray = self._ray
+        machines, ray = self._machines, self._machines.ray
         document = json.loads(json.dumps(job.as_document(), default=str))
         try:
             sent = self._bundles(document)
-        except (OSError, ray.exceptions.RayError) as problem:
+        except (OSError, machines.lost) as problem:
             return Report(Outcome.ENVIRONMENT_ERROR, f"could not be sent to the Ray cluster: {problem}")
-        with self._lock:
-            if self._stopped:
-                return Report(Outcome.INTERRUPTED, "stopped")
-            reference = self._remote.remote(document, sent)
-            self._pending.add(reference)
+        reference = machines.submit(_execute_remotely, document, sent, max_retries=_LOST_RETRIES)
+        if reference is None:
+            return Report(Outcome.INTERRUPTED, "stopped")
         try:
             report, packed = ray.get(reference)
         except ray.exceptions.TaskCancelledError:
             return Report(Outcome.INTERRUPTED, "stopped")
-        except ray.exceptions.RayError as problem:
-            if self._ending():
+        except machines.lost as problem:
+            if machines.stopped:
                 return Report(Outcome.INTERRUPTED, "stopped")
             return Report(Outcome.ENVIRONMENT_ERROR, f"lost on the Ray cluster: {str(problem).splitlines()[0]}")
         finally:
-            with self._lock:
-                self._pending.discard(reference)
+            machines.settle(reference)
         with tarfile.open(fileobj=io.BytesIO(packed), mode="r:gz") as archive:
             archive.extractall(attempt.workspace, filter="data")
         write_json(attempt.directory / "report.json", report)
         return Report.from_document(report)
 
-    def _ending(self) -> bool:
-        return self._stopped
-
     def stop(self) -> None:
-        with self._lock:
-            self._stopped = True
-            pending = list(self._pending)
-        for reference in pending:
-            with suppress(Exception):  # it may have ended already
-                self._ray.cancel(reference, force=True)
+        self._machines.stop()
 
     def close(self) -> None:
-        self._ray.shutdown()
+        self._machines.close()

@@ -24,11 +24,13 @@ from srearena.conductor.preconditions import check_agent, check_cluster, check_f
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.results.store import read_trials, run_seed, totals
 from srearena.conductor.stages import in_order
-from srearena.conductor.trials.problem_suites import problem_suite
+from srearena.conductor.trials.problem_suites import ProblemSuite, problem_suite
+from srearena.conductor.trials.remote import RemoteSuite
 from srearena.conductor.trials.suite import ERRORS, Progress, Suite
 from srearena.conductor.trials.tables import LiveTable
 from srearena.conductor.trials.trial import Trial
 from srearena.dotenv import environment
+from srearena.executors import executor_options, machines_for
 from srearena.option_types import AMOUNT, COUNT, POSITIVE, SEED
 from srearena.paths import results_directory
 from srearena.tracking.weights_and_biases import is_enabled as tracked
@@ -108,6 +110,7 @@ from srearena.utils.status import outcome_colour
 )
 @click.option("--fresh", is_flag=True, help="Start a new run instead of resuming.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per trial as it ends, and totals at the end.")
+@executor_options
 @backend_options
 def command(
     ids: tuple[str, ...],
@@ -134,6 +137,9 @@ def command(
     name: str | None,
     fresh: bool,
     as_json: bool,
+    executor: str,
+    ray_address: str | None,
+    ray_cpus: float,
     **where: Any,
 ) -> None:
     """Run an agent on problems: IDS, a --suite, or all that --problems matches. The same command again resumes.
@@ -164,6 +170,11 @@ def command(
     config = chosen_config(**where)
     if parallel > 1 and not config.embedded:
         raise ArenaError("a real cluster holds one episode at a time: use --parallel 1")
+    if executor == "ray":
+        if not config.embedded:
+            raise ArenaError("trials on a real cluster run on this machine: leave --executor out")
+        if budget_usd is not None:
+            raise ArenaError("--budget-usd is for trials on this machine: use --max-cost with --executor ray")
     identity: list[object] = [chosen, agent_options, trials, seed, selected_stages, limits.as_document(), noise, fixed]
     if not config.embedded:
         identity.append([config.k8s_host, config.kubeconfig, config.context])
@@ -183,17 +194,13 @@ def command(
         for number in range(trials)
         for problem, one in _with_stages(chosen, spec)
     ]
-    suite = Suite(plan, run, parallel, budget=budget_usd, warm=warm)
-    if chosen_suite is not None and not as_json:
-        click.echo(f"Suite {chosen_suite.name}: {len(chosen_suite.problems)} problems")
-    table = LiveTable(sys.stdout, live=not as_json and sys.stdout.isatty(), quiet=as_json)
-
-    def watch(entry: Progress) -> None:
-        if as_json and entry.result is not None:
-            click.echo(json.dumps({**entry.result, "earlier_run": entry.from_earlier_run}))
-        table.show(suite.progress, entry)
-
-    results = _perform(suite, watch, table)
+    with machines_for(executor, ray_address, ray_cpus) as machines:
+        suite = (
+            Suite(plan, run, parallel, budget=budget_usd, warm=warm)
+            if machines is None
+            else RemoteSuite(plan, run, warm=warm, machines=machines)
+        )
+        results, table = _watched(suite, chosen_suite, as_json)
     results = [result for result in results if any(_same(result, trial) for trial in plan)]
     figures = totals(results)
     variables = environment()
@@ -209,6 +216,20 @@ def command(
         _report(run, results, figures, not_started)
     if _errors(results):
         raise click.exceptions.Exit(1)
+
+
+def _watched(suite: Suite, chosen: ProblemSuite | None, as_json: bool) -> tuple[list[dict[str, Any]], LiveTable]:
+    """Perform the trials of a run, with a table or JSON lines; returns the results, and the table to be closed."""
+    if chosen is not None and not as_json:
+        click.echo(f"Suite {chosen.name}: {len(chosen.problems)} problems")
+    table = LiveTable(sys.stdout, live=not as_json and sys.stdout.isatty(), quiet=as_json)
+
+    def watch(entry: Progress) -> None:
+        if as_json and entry.result is not None:
+            click.echo(json.dumps({**entry.result, "earlier_run": entry.from_earlier_run}))
+        table.show(suite.progress, entry)
+
+    return _perform(suite, watch, table), table
 
 
 def _is_unfinished(run: Path, problems: list[str], trials: int) -> bool:

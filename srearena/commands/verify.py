@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,15 @@ import click
 from srearena.backends import backend_options, chosen_config
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.registry import ProblemRegistry
+from srearena.conductor.trials.remote import proofs_on
 from srearena.conductor.trials.workers import Task, in_workers
 from srearena.conductor.validity import worker
 from srearena.conductor.validity.report import write_report
 from srearena.conductor.validity.verification import can_verify, verification_spec
 from srearena.conductor.validity.worker import request
+from srearena.executors import executor_options, machines_for
 from srearena.option_types import COUNT, SEED
+from srearena.ray_machines import RayMachines
 
 
 @click.command()
@@ -36,6 +39,7 @@ from srearena.option_types import COUNT, SEED
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per problem and seed.")
 @click.option("--report", type=click.Path(path_type=Path), help="Write the table of problems and checks to this file.")
+@executor_options
 @backend_options
 def command(
     ids: tuple[str, ...],
@@ -48,6 +52,9 @@ def command(
     warm: bool,
     as_json: bool,
     report: Path | None,
+    executor: str,
+    ray_address: str | None,
+    ray_cpus: float,
     **where: Any,
 ) -> None:
     """Prove that problems are valid: IDS or patterns, or --all of them. Exit 1 if one is not."""
@@ -60,15 +67,18 @@ def command(
     config = chosen_config(**where)
     if battery and not config.embedded:
         raise ArenaError("the battery runs on an embedded cluster: leave --backend out")
-    proofs = []
-    for number in range(seed, seed + seeds):
-        spec = verification_spec(number, config)
-        tasks = [
-            Task(problem, spec, request(problem, number, config, runs=runs, battery=battery)) for problem in chosen
-        ]
-        for proof in in_workers(worker.__name__, tasks, parallel if config.embedded else 1, warm=warm):
-            proofs.append({**proof, "seed": number})
-            _print(proofs[-1], as_json, seeds > 1)
+    if executor == "ray" and not config.embedded:
+        raise ArenaError("proofs on a real cluster run on this machine: leave --executor out")
+    proofs: list[dict[str, Any]] = []
+    with machines_for(executor, ray_address, ray_cpus) as machines:
+        for number in range(seed, seed + seeds):
+            spec = verification_spec(number, config)
+            tasks = [
+                Task(problem, spec, request(problem, number, config, runs=runs, battery=battery)) for problem in chosen
+            ]
+            for proof in _proofs(tasks, parallel if config.embedded else 1, warm, machines):
+                proofs.append({**proof, "seed": number})
+                _print(proofs[-1], as_json, seeds > 1)
     if report is not None:
         write_report(report, proofs)
     invalid = sum(not proof["valid"] for proof in proofs)
@@ -77,6 +87,16 @@ def command(
         click.echo(f"\n{len(proofs) - invalid} of {len(proofs)} {what}; {_errors(proofs)} environment errors")
     if invalid:
         raise click.exceptions.Exit(1)
+
+
+def _proofs(tasks: list[Task], parallel: int, warm: bool, machines: RayMachines | None) -> Iterator[dict[str, Any]]:
+    if machines is None:
+        yield from in_workers(worker.__name__, tasks, parallel, warm=warm)
+        return
+    for problem, proof in proofs_on(machines, worker.__name__, tasks, warm=warm):
+        if proof is None:
+            raise ArenaError(f"the proof of {problem} was lost on the Ray cluster, with every machine that tried it")
+        yield proof
 
 
 def _print(proof: dict[str, Any], as_json: bool, with_seed: bool) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -17,52 +16,17 @@ import pytest
 
 from itbench_leaderboard.cli import main
 from tests.leaderboard.incidents import make_snapshots, write_configuration
+from tests.ray_cluster import ray_environment, ray_nodes
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="Ray is not installed: pip install 'srearena[ray]'"
 )
-ROOT = Path(__file__).parents[2]
 BOARD = (sys.executable, "-m", "itbench_leaderboard", "--executor", "ray")
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    return {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_worker_niceness": "0",  # 15 by default: on a busy machine its workers would get no turn
-        "SREARENA_CACHE": str(tmp_path / "cache"),
-    }
-
-
-@contextmanager
-def ray_nodes(environment: dict[str, str], *nodes: dict[str, Any]) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The address of a cluster of these nodes, and a way to lose the last of them."""
-    process = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("ray_nodes.py")), json.dumps(nodes)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=environment,
-    )
-    assert process.stdin is not None and process.stdout is not None
-    commands = process.stdin
-
-    def lose() -> None:
-        commands.write("\n")
-        commands.flush()
-
-    try:
-        address = process.stdout.readline().strip()
-        if not address:
-            pytest.skip("a Ray node did not start within Ray's own 30 seconds: this machine is too busy")
-        yield address, lose
-    finally:
-        commands.close()
-        process.wait()
-        process.stdout.close()
+    return ray_environment(tmp_path)
 
 
 @contextmanager

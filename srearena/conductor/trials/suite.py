@@ -80,6 +80,13 @@ class Suite:
                 watch(entry)
             else:
                 waiting.append(entry)
+        self._perform(waiting, spent, watch)
+        results = list(read_trials(self.run))
+        write_summary(self.run, results)
+        return results
+
+    def _perform(self, waiting: list[Progress], spent: float, watch: Callable[[Progress], None]) -> None:
+        """Run the trials that have no result; earlier ones have cost `spent`."""
         changes: queue.Queue[tuple[Progress, dict[str, Any]]] = queue.Queue()
         running: dict[Path, _TrialProcess] = {}
         prepared: set[Path] = set()
@@ -133,9 +140,6 @@ class Suite:
             for worker in running.values():
                 worker.stop()
             workers.close()
-        results = list(read_trials(self.run))
-        write_summary(self.run, results)
-        return results
 
     def _tick(self, watch: Callable[[Progress], None]) -> None:
         """Report that time has passed, where nothing else happens."""

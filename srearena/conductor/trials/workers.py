@@ -189,6 +189,12 @@ class Workers(Closeable):
             template.close()
 
 
+def system_of(problem: str, spec: EpisodeSpec) -> str:
+    """What is equal for episodes that may begin with the same healthy system; the problem where there is none."""
+    begin = _begin_of(problem, spec)
+    return begin[0] if begin is not None else problem
+
+
 def _begin_of(problem: str, spec: EpisodeSpec) -> tuple[str, Problem] | None:
     """The `healthy_key` and the problem of an episode; None on real clusters, and for what a worker will refuse."""
     if not spec.backend.embedded:
