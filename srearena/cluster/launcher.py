@@ -55,6 +55,7 @@ def start_embedded(
     secret: str | None = None,
     models: Sequence[Path | str] = (),
     prometheus: int = 3,
+    addons: bool = True,
     name: str = "embedded",
     directory: Path | None = None,
     in_process: bool = False,
@@ -64,6 +65,7 @@ def start_embedded(
     `behind` starts it that many seconds in the past with a stopped clock: deploy, wait, inject a fault, then
     `catch_up`; telemetry then has a history that ends now.
     `prometheus` is the major version of Prometheus (2 or 3) that queries are evaluated as.
+    Without `addons` the cluster has no pods of a CNI plugin, a volume provisioner and node-exporter.
     `models` are folders of applications (`Application.folder`) whose `model.yaml` describes what their images do.
     `directory` is where its private files go (a temporary one by default). `secret` fixes keys and tokens, for runs
     that must be reproducible to the byte; leave it out otherwise.
@@ -78,6 +80,7 @@ def start_embedded(
         secret=secret or token_hex(16),
         models=tuple(str(Path(folder).resolve()) for folder in models),
         prometheus=prometheus,
+        addons=addons,
     )
     for folder in options.models:
         load_model(Path(folder))

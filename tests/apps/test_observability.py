@@ -70,7 +70,7 @@ def test_exporters_in_the_cluster_expose_what_prometheus_scraped() -> None:
             ("node-exporter", "prom/node-exporter:v1.8.2"),
             ("state", "registry.k8s.io/kube-state-metrics/kube-state-metrics:v2.16.0"),
         ):
-            spec = {"containers": [{"name": "main", "image": image}], "hostNetwork": name == "node-exporter"}
+            spec = {"containers": [{"name": "main", "image": image}]}
             pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
             running.api.create(pod)
         running.wait(60)

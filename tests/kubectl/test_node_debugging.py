@@ -57,7 +57,13 @@ def debugger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Debugger]:
 
 def test_the_container_runtime_knows_pods_and_containers(debugger: Debugger) -> None:
     running = debugger.output("chroot /host crictl ps")
-    assert "kube-proxy" in running and "crasher" not in running
+    assert all(name in running for name in ("kube-proxy", "kindnet-cni", "node-exporter"))
+    assert "crasher" not in running
+
+
+def test_the_network_plugin_has_written_its_configuration(debugger: Debugger) -> None:
+    pods = debugger.api.get("nodes", "worker-1")["spec"]["podCIDR"]
+    assert f'"subnet": "{pods}"' in debugger.output("cat /host/etc/cni/net.d/10-kindnet.conflist")
     assert "Exited" in debugger.output("chroot /host crictl ps -a --name main")
     assert "crasher" in debugger.output("chroot /host crictl pods")
     script = "chroot /host sh -c 'crictl logs $(crictl ps -a --name main -q | head -1)'"

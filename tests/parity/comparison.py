@@ -73,7 +73,7 @@ def embedded_terminal() -> Iterator[Terminal]:
     """A terminal of an embedded cluster of the real one's shape."""
     with (
         tempfile.TemporaryDirectory() as home,
-        start_embedded(nodes=2, seed=1, speed=0, start=START, in_process=True) as cluster,
+        start_embedded(addons=False, nodes=2, seed=1, speed=0, start=START, in_process=True) as cluster,
     ):
         terminal = Terminal(cluster.kubeconfig, Path(home), StandingTime(cluster), cluster.nodes.perform)
         prepare = Scenario(

@@ -62,7 +62,8 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     # Times in objects are whole seconds: with a fraction, chance would decide what kubelets and controllers round.
     present = options.start if options.start is not None else math.floor(wall_now())
     handed_over_at = present - options.behind
-    world = World(seed=options.seed, start=handed_over_at - SETTLING_SECONDS, secret=options.secret)
+    begin = handed_over_at - SETTLING_SECONDS
+    world = World(seed=options.seed, start=begin, secret=options.secret, has_addons=options.addons)
     world.root_certificate = root_certificate
     webhooks = install(world.registry)
     objects.create_namespaces(world)

@@ -29,6 +29,8 @@ class ClusterOptions:
     worker_cpu: str = "8"
     worker_memory: str = "16Gi"
     pods_per_node: int = 110
+    addons: bool = True
+    """Whether CNI plugin, volume provisioner and node exporter are pods of the cluster."""
     prometheus: int = 3
     """The major version of Prometheus that queries and rules are evaluated as: 2 or 3."""
 

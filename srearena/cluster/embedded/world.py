@@ -20,12 +20,14 @@ CONTROLLER_MANAGER = "kube-controller-manager"
 
 
 class World:
-    def __init__(self, *, seed: int, start: float, secret: str = "") -> None:
+    def __init__(self, *, seed: int, start: float, secret: str = "", has_addons: bool = False) -> None:
         self.clock = Clock(start)
         self.store = Store()
         self.randomness = Randomness(seed, secret.encode())
         self.registry = Registry(self.clock, self.store, self.randomness)
         self.component_logs = self.registry.component_logs
+        self.has_addons = has_addons
+        """Whether CNI plugin, provisioner and node exporter are pods; without them they work unseen."""
         self._serial = 0
         self.api_requests: Counter[tuple[str, ...]] = Counter()
         """Requests answered over HTTP: verb, group, version, resource, subresource, scope, code."""

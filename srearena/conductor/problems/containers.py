@@ -12,6 +12,7 @@ from srearena.conductor.problems.variation import Choice
 from srearena.generators.fault.actors import deployment
 from srearena.service.kubernetes import Obj
 
+_EXPORTER_PORT = 9100
 _NODE_EXPORTER: tuple[dict[str, Any], ...] = (
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "monitoring"}},
     {
@@ -29,7 +30,7 @@ _NODE_EXPORTER: tuple[dict[str, Any], ...] = (
                         {
                             "name": "node-exporter",
                             "image": "prom/node-exporter:v1.8.2",
-                            "ports": [{"name": "metrics", "containerPort": 9100, "hostPort": 9100}],
+                            "ports": [{"name": "metrics", "containerPort": _EXPORTER_PORT, "hostPort": _EXPORTER_PORT}],
                         }
                     ],
                 },
@@ -79,8 +80,14 @@ class ServicePortConflict(InjectedProblem):
     restores = (f"{CONTAINER}/ports",)
 
     def set_up(self) -> None:
-        """Deploy a node exporter on every node."""
-        for obj in _NODE_EXPORTER:
+        """Deploy a node exporter on every node, where the cluster has none."""
+        namespace, *exporter = _NODE_EXPORTER
+        self.kubernetes.apply(namespace)
+        pods = self.kubernetes.list("pods")
+        ports = [port for pod in pods for container in pod["spec"]["containers"] for port in container.get("ports", ())]
+        if any(port.get("hostPort") == _EXPORTER_PORT for port in ports):
+            return
+        for obj in exporter:
             self.kubernetes.apply(obj)
         self.cluster.wait(60)
 

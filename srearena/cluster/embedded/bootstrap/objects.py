@@ -22,6 +22,7 @@ SERVICE_RANGE = "10.96.0.0/16"
 API_SERVICE_ADDRESS = "10.96.0.1"
 _SERVICE_RANGES = "servicecidrs.networking.k8s.io"
 _MANIFESTS = ("priorities", "dns", "proxy", "storage", "metrics")
+_ADDONS = ("network", "provisioner", "exporter")
 _ADMINISTRATOR = User("kubernetes-admin", ("kubeadm:cluster-admins", "system:authenticated"))
 _API_SERVER = User("system:apiserver", (SUPERUSERS,))
 
@@ -82,7 +83,7 @@ def create_system(world: World) -> None:
     encoded = b64encode(world.root_certificate.encode()).decode()
     for found in settings.kubeadm_settings(world.control_plane_name, encoded):
         client.create("configmaps", found)
-    for obj in _system_objects():
+    for obj in _objects_of(_MANIFESTS + (_ADDONS if world.has_addons else ())):
         row = world.registry.resources.of_kind(obj["apiVersion"], obj["kind"])
         if row is None:
             raise LookupError(f"no resource serves {obj['apiVersion']} {obj['kind']}")
@@ -130,8 +131,8 @@ def create_api_service(world: World, address: str, port: int = 6443) -> None:
 
 
 @cache
-def _system_objects() -> tuple[Obj, ...]:
-    return tuple(obj for name in _MANIFESTS for obj in _manifest(name))
+def _objects_of(manifests: tuple[str, ...]) -> tuple[Obj, ...]:
+    return tuple(obj for name in manifests for obj in _manifest(name))
 
 
 def _manifest(name: str) -> Iterator[Obj]:

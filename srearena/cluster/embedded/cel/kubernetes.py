@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import total_ordering
 from typing import Any, Final
@@ -152,11 +152,11 @@ class Format:
     """A named format of strings."""
 
     name: str
-    problems: Callable[[str], list[str]]
+    problems: Callable[[str], Sequence[str]]
 
 
 register_type(Format, "kubernetes.NamedFormat")
-FORMATS: Final[dict[str, Callable[[str], list[str]]]] = {}
+FORMATS: Final[dict[str, Callable[[str], Sequence[str]]]] = {}
 """Formats by name, each giving the problems of a text; `registry` fills in those it validates with."""
 
 

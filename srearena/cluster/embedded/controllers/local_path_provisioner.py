@@ -1,11 +1,12 @@
 """The provisioner of the default storage class: a folder on the selected node for each claim, deleted with it.
 
-On a real cluster it is a separate program, and communicates with the binder only through annotations on claims. A
-volume belongs to one node, which must have been selected.
+It is a separate program, whose pod must be ready, and communicates with the binder only through annotations on claims.
+A volume belongs to one node, which must have been selected.
 """
 
 from __future__ import annotations
 
+from srearena.cluster.embedded.component_logs import PROVISIONER as PROGRAM
 from srearena.cluster.embedded.controllers.controller import Controller, split_key
 from srearena.cluster.embedded.controllers.persistent_volumes import (
     CLAIMS,
@@ -19,6 +20,7 @@ from srearena.cluster.embedded.controllers.persistent_volumes import (
 from srearena.cluster.embedded.objects import (
     Obj,
     annotations_of,
+    condition_is,
     dig,
     is_terminating,
     key_of,
@@ -35,6 +37,8 @@ _FOLDER = "/var/local-path-provisioner"
 _WORK_SECONDS = 2.0
 _RETRY_FIRST = 15.0
 _RETRY_LAST = 1000.0
+_LOOK_AGAIN = 5.0
+"""Seconds until a claim is looked at again while the program does not run."""
 _MODES = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
 
 
@@ -68,6 +72,9 @@ class LocalPathProvisioner(Controller):
         storage_class = self.client.get(CLASSES, "", dig(claim, "spec", "storageClassName", default=""))
         if storage_class is None or self.client.get(VOLUMES, "", f"pvc-{uid_of(claim)}") is not None:
             return
+        if self.world.has_addons and not self._runs():
+            self.enqueue(key, _LOOK_AGAIN)
+            return
         begun = self._begun.get(uid_of(claim))
         if begun is None:
             self._begun[uid_of(claim)] = self.clock.now
@@ -82,6 +89,11 @@ class LocalPathProvisioner(Controller):
             self._make_volume(key, claim, storage_class)
         else:
             self.enqueue(key, begun + _WORK_SECONDS - self.clock.now)
+
+    def _runs(self) -> bool:
+        """Whether a pod of the program is ready."""
+        pods = self.world.store.objects("pods", "kube-system")
+        return any(labels_of(pod).get("app") == self.name and condition_is(pod, "Ready") for pod in pods)
 
     def _refuse(self, key: str, claim: Obj, storage_class: Obj, why: str) -> None:
         """Record the failure, and retry with back-off."""
@@ -127,6 +139,7 @@ class LocalPathProvisioner(Controller):
             return
         self._begun.pop(uid_of(claim), None)
         self._refused.pop(uid_of(claim), None)
+        self.world.component_logs.write(PROGRAM, "I", "", f"Volume {name} has been created on {node}:{path}")
         self.recorder.event(claim, "Normal", "ProvisioningSucceeded", f"Successfully provisioned volume {name}")
 
     def _take_back(self, name: str) -> None:
@@ -134,7 +147,11 @@ class LocalPathProvisioner(Controller):
         if volume is None or is_terminating(volume) or dig(volume, "status", "phase") != "Released":
             return
         if dig(volume, "spec", "persistentVolumeReclaimPolicy") == "Delete":
+            if self.world.has_addons and not self._runs():
+                self.enqueue(f"volume:{name}", _LOOK_AGAIN)
+                return
             self.client.delete(VOLUMES, volume)
+            self.world.component_logs.write(PROGRAM, "I", "", f"Volume {name} has been deleted")
 
 
 def _objection(claim: Obj) -> str:

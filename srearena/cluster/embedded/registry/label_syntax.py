@@ -6,6 +6,7 @@ Each function returns what is wrong, in order; nothing when the text is well for
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 _QUALIFIED: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -16,6 +17,8 @@ _LABEL_VALUE_RE: Final = re.compile(_LABEL_VALUE)
 _SUBDOMAIN_RE: Final = re.compile(_SUBDOMAIN)
 _NAME_LIMIT: Final = 63
 _SUBDOMAIN_LIMIT: Final = 253
+_KNOWN: Final = 4096
+"""Texts whose errors are remembered: an object's name and labels are checked with every write."""
 
 _ENDS: Final = "and must start and end with an alphanumeric character"
 _QUALIFIED_RULE: Final = (
@@ -32,13 +35,14 @@ _SUBDOMAIN_RULE: Final = (
 )
 
 
-def qualified_name_errors(text: str) -> list[str]:
+@lru_cache(_KNOWN)
+def qualified_name_errors(text: str) -> tuple[str, ...]:
     """What keeps `text` from being a label or annotation key, such as `app` or `example.com/app`."""
     errors: list[str] = []
     prefix, slash, name = text.rpartition("/")
     if "/" in prefix:
         tail = " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        return [f"a qualified name {_QUALIFIED_RULE}{tail}"]
+        return (f"a qualified name {_QUALIFIED_RULE}{tail}",)
     if slash:
         if not prefix:
             errors.append("prefix part must be non-empty")
@@ -50,24 +54,25 @@ def qualified_name_errors(text: str) -> list[str]:
         errors.append(f"name part must be no more than {_NAME_LIMIT} characters")
     if not _QUALIFIED_RE.fullmatch(name):
         errors.append(f"name part {_QUALIFIED_RULE}")
-    return errors
+    return tuple(errors)
 
 
-def label_value_errors(text: str) -> list[str]:
+@lru_cache(_KNOWN)
+def label_value_errors(text: str) -> tuple[str, ...]:
     errors: list[str] = []
     if _byte_length(text) > _NAME_LIMIT:
         errors.append(f"must be no more than {_NAME_LIMIT} characters")
     if not _LABEL_VALUE_RE.fullmatch(text):
         errors.append(_LABEL_VALUE_RULE)
-    return errors
+    return tuple(errors)
 
 
-def subdomain_errors(text: str) -> list[str]:
+@lru_cache(_KNOWN)
+def subdomain_errors(text: str) -> tuple[str, ...]:
     """What keeps `text` from being a DNS subdomain name."""
-    errors: list[str] = []
-    if _byte_length(text) > _SUBDOMAIN_LIMIT:
-        errors.append(f"must be no more than {_SUBDOMAIN_LIMIT} characters")
-    return errors + subdomain_syntax_errors(text)
+    too_long = _byte_length(text) > _SUBDOMAIN_LIMIT
+    errors = (f"must be no more than {_SUBDOMAIN_LIMIT} characters",) if too_long else ()
+    return (*errors, *subdomain_syntax_errors(text))
 
 
 def subdomain_syntax_errors(text: str) -> list[str]:

@@ -45,7 +45,7 @@ def label_1035_errors(name: str, is_prefix: bool = False) -> list[str]:
 
 def subdomain_errors(name: str, is_prefix: bool = False) -> list[str]:
     """RFC 1123 subdomain: names of most objects."""
-    return label_syntax.subdomain_errors(_whole(name, is_prefix))
+    return list(label_syntax.subdomain_errors(_whole(name, is_prefix)))
 
 
 def path_segment_errors(name: str, is_prefix: bool = False) -> list[str]:

@@ -344,7 +344,8 @@ class Process:
         return thread
 
     def take_descriptor(self) -> bool:
-        if self.open_files >= self.nofile:
+        # The sum of `open_files`: this is called for every probe.
+        if len(self.fds) + self.kept_sockets + self.outgoing_sockets + self.sockets >= self.nofile:
             return False
         self.sockets += 1
         return True

@@ -168,7 +168,7 @@ def label_value(problems: Problems, path: str, value: str) -> None:
 
 
 def label_value_texts(value: str) -> list[str]:
-    return _value_errors(value)
+    return list(_value_errors(value))
 
 
 def labels(problems: Problems, path: str, values: Mapping[str, Any] | None) -> None:

@@ -67,8 +67,8 @@ def name_errors(name: str) -> tuple[str, ...]:
     """What keeps a name from being any resource at all."""
     found = qualified_name_errors(name)
     if not found and "/" not in name and name not in STANDARD and not is_quota_huge_pages(name):
-        found = ["must be a standard resource type or fully qualified"]
-    return tuple(found)
+        return ("must be a standard resource type or fully qualified",)
+    return found
 
 
 @lru_cache(maxsize=1024)

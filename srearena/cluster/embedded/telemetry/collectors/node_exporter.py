@@ -16,14 +16,17 @@ from zlib import crc32
 from srearena.cluster.embedded.kubelet.kubelet import Kubelet
 from srearena.cluster.embedded.kubelet.nodes import Nodes
 from srearena.cluster.embedded.kubelet.summary import BYTES_PER_FILE, BYTES_PER_INODE
+from srearena.cluster.embedded.machine.containers.runtime import Sandbox
 from srearena.cluster.embedded.machine.machine import OS_IMAGE, Machine
 from srearena.cluster.embedded.network.flows import Flows
+from srearena.cluster.embedded.objects import Obj, labels_of, name_of, namespace_of
 from srearena.cluster.embedded.telemetry.collectors.machine_usage import MachineUsages
 from srearena.cluster.embedded.telemetry.collectors.node_job import NodeJob
-from srearena.cluster.embedded.telemetry.collectors.scraper import NAMESPACE, Scraper
+from srearena.cluster.embedded.telemetry.collectors.scraper import Scraper
 from srearena.cluster.embedded.telemetry.collectors.series_buffer import SeriesBuffer
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 
+_NAMESPACE = "kube-system"
 _MODES = ("idle", "iowait", "system", "user")
 _MEMORY = (
     "MemTotal",
@@ -138,6 +141,8 @@ class NodeExporterCollector(NodeJob):
         self._flows = flows
         self._usages = times
         self._loads: dict[str, _Load] = {}
+        self._sandboxes: dict[str, Sandbox] = {}
+        """By node: the exporter's pod."""
         self._units: dict[str, bool] = {}
         """By node: whether its kubelet ran when the states of units were last written."""
 
@@ -146,12 +151,29 @@ class NodeExporterCollector(NodeJob):
         return {
             "job": self.job,
             "instance": machine.name,
-            "namespace": NAMESPACE,
+            "namespace": _NAMESPACE,
             "container": self.job,
-            "endpoint": "https",
+            "endpoint": "http-metrics",
             "service": self.job,
-            "pod": f"{self.job}-{machine.machine_id[:5]}",
+            "pod": name_of(self._sandboxes[machine.name].pod),
         }
+
+    def discovered(self, kubelet: Kubelet) -> str | None:
+        """The pod of the exporter on that node: it stays a target while the machine has no power."""
+        machine = kubelet.machine
+        found = self._sandboxes.get(machine.name)
+        if found is None or (machine.powered and machine.sandboxes.get(found.uid) is not found):
+            self._sandboxes.pop(machine.name, None)
+            found = next((sandbox for sandbox in machine.sandboxes.values() if _is_exporter(sandbox.pod)), None)
+            if found is None:
+                return None
+            self._sandboxes[machine.name] = found
+        return name_of(found.pod)
+
+    def runs(self, kubelet: Kubelet) -> bool:
+        if not kubelet.machine.powered:
+            return False
+        return any(record.name == self.job for record in self._sandboxes[kubelet.machine.name].running())
 
     def fill(self, buffer: SeriesBuffer, kubelet: Kubelet, now: float) -> None:
         machine = kubelet.machine
@@ -228,40 +250,50 @@ class NodeExporterCollector(NodeJob):
         return values
 
 
+def _is_exporter(pod: Obj) -> bool:
+    return namespace_of(pod) == _NAMESPACE and labels_of(pod).get("app.kubernetes.io/name") == "node-exporter"
+
+
 class _Load:
     """What the kernel derives from runnable programs since the machine's boot.
 
     The load averages are damped exponentially over 1, 5 and 15 minutes; each processor has its share of the time.
     """
 
-    __slots__ = ("_at", "_boot", "_spent", "_totals", "_uptime", "_values")
+    __slots__ = ("_at", "_boot", "_spent", "_totals", "_uneven", "_uptime", "_values")
 
     def __init__(self) -> None:
         self._values = [0.0, 0.0, 0.0]
         self._at = 0.0
         self._boot = ""
         self._uptime = 0.0
-        self._totals: tuple[float, ...] = (0.0, 0.0, 0.0)
+        self._totals = (0.0, 0.0, 0.0)
         self._spent: list[list[float]] = []
+        self._uneven: list[float] = []
 
-    def processors(self, machine: Machine, totals: tuple[float, ...], uptime: float, count: int) -> list[float]:
+    def processors(
+        self, machine: Machine, totals: tuple[float, float, float], uptime: float, count: int
+    ) -> list[float]:
         """Return the seconds of each processor in each mode; `totals` are those of all modes but idle."""
         if self._boot != machine.boot_id:
-            self._uptime, self._totals, self._spent = 0.0, (0.0,) * len(totals), [[0.0] * len(_MODES)] * count
+            self._uptime, self._totals, self._spent = 0.0, (0.0, 0.0, 0.0), [[0.0] * len(_MODES)] * count
+            first = crc32(machine.machine_id.encode())
+            # The deviations add up to nothing.
+            self._uneven = [_UNEVEN * cos(2 * pi * (first + number) / count) for number in range(count)]
         passed, self._uptime = uptime - self._uptime, uptime
         more = [max(0.0, now - before) / count for now, before in zip(totals, self._totals, strict=True)]
         self._totals = totals
-        spare = max(0.0, 1 - sum(more) / passed) if passed > 0 else 0.0
-        first = crc32(machine.machine_id.encode()) % count
-        spent = []
-        for number, before in enumerate(self._spent):
-            # The shares' deviations add up to nothing.
-            share = 1 + _UNEVEN * spare * cos(2 * pi * (number + first) / count) if count > 1 else 1.0
-            parts = [part * share for part in more]
-            idle = max(0.0, passed - sum(parts))
-            spent.append([old + part for old, part in zip(before, (idle, *parts), strict=True)])
-        self._spent = spent
-        return [int(seconds * _TICKS) / _TICKS for processor in spent for seconds in processor]
+        spare = max(0.0, 1 - sum(more) / passed) if passed > 0 and count > 1 else 0.0
+        waited, system, user = more
+        rows = []
+        for before, uneven in zip(self._spent, self._uneven, strict=True):
+            share = 1 + uneven * spare
+            idle = max(0.0, passed - (waited + system + user) * share)
+            rows.append(
+                [before[0] + idle, before[1] + waited * share, before[2] + system * share, before[3] + user * share]
+            )
+        self._spent = rows
+        return [int(seconds * _TICKS) / _TICKS for row in rows for seconds in row]
 
     def after(self, now: float, machine: Machine, runnable: float) -> list[float]:
         if self._boot != machine.boot_id:

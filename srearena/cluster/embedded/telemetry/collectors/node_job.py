@@ -40,6 +40,7 @@ class NodeJob(ABC):
         self._buffers: dict[str, SeriesBuffer] = {}
         self._labels: dict[str, Mapping[str, str]] = {}
         """By node: the labels of its target."""
+        self._discovered: dict[str, str | None] = {}
         self._pace = Pace(self.interval)
         for name, kind, help in self.metrics:
             store.describe(name, kind, help)
@@ -51,6 +52,10 @@ class NodeJob(ABC):
     def runs(self, kubelet: Kubelet) -> bool:
         """Return whether the agent's process runs."""
         return kubelet.machine.powered
+
+    def discovered(self, kubelet: Kubelet) -> str | None:
+        """Return what is scraped, such as a pod's name; None where there is nothing. Another one is another target."""
+        return ""
 
     @abstractmethod
     def fill(self, buffer: SeriesBuffer, kubelet: Kubelet, now: float) -> None:
@@ -70,6 +75,14 @@ class NodeJob(ABC):
                 self._end(name, now)
                 continue
             machine = kubelet.machine
+            discovered = self.discovered(kubelet)
+            if discovered != self._discovered.get(name, ""):
+                self._discovered[name] = discovered
+                self._target_registry.remove(name)
+                self._labels.pop(name, None)
+                self._end(name, now)
+            if discovered is None:
+                continue
             labels = self._labels.get(name)
             if labels is None:
                 labels = self._labels[name] = self.labels(machine)
