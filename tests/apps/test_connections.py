@@ -95,6 +95,25 @@ def test_output_of_the_first_process_is_written_through_its_descriptor(hotel: De
     assert "marker-of-a-visitor" in hotel.api.logs(frontend, HOTEL)
 
 
+def test_tcpdump_shows_the_requests_at_the_rate_of_the_load(hotel: Deployed) -> None:
+    pod = pod_of(hotel, "io.kompose.service=frontend")
+    spec = {"name": "debugger", "image": "nicolaka/netshoot", "command": ["sleep", "100000"]}
+    changed = {"spec": {"ephemeralContainers": [spec]}}
+    hotel.api.patch("pods", pod, changed, HOTEL, subresource="ephemeralcontainers")
+    hotel.wait(30)
+    with hotel.cluster.fast_forward(60):
+        script = f"timeout 10 tcpdump -i any -nn dst port {PORT}"
+        capture = hotel.api.exec(pod, ["sh", "-c", script], HOTEL, container="debugger")
+    requests = [line for line in capture.output.splitlines() if "length 400" in line]
+    rate = metric(
+        hotel, 'sum(rate(traces_span_metrics_calls_total{service_name="frontend",span_kind="SPAN_KIND_SERVER"}[2m]))'
+    )
+    assert len(requests) / 10 == pytest.approx(rate, rel=0.2)
+    generator = hotel.api.get("pods", pod_of(hotel, "job-name=wrk2-job"), HOTEL)["status"]["podIP"]
+    assert all(re.search(rf"In +IP {generator}\.\d+ > \S+\.{PORT}: Flags \[P\.\]", line) for line in requests)
+    assert re.search(r"^\d+ packets captured$", capture.errors, re.M)
+
+
 def test_a_program_out_of_descriptors_fails_to_accept_again_and_again(hotel: Deployed) -> None:
     container = {
         "name": "fortio",

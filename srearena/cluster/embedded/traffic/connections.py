@@ -68,13 +68,28 @@ class ConnectionPool:
         busy = sum(float(fluid.flows[link] * fluid.response[callee]) for link, callee in reached)
         return int(max(1, min(math.ceil(busy), most)))
 
-    def connections(self, fluid: FluidModel) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
-        """Each connection: the client's address and port as both ends see them, and its number."""
+    def connections(self, fluid: FluidModel, *, is_client: bool, owned: int) -> Iterator[BulkConnection]:
+        """The ends of its connections at one side; so many of them have an owner."""
         key = f"{self.client.host.address} {self.dialed} {self.served}"
         first = crc32(key.encode()) % len(EPHEMERAL_PORTS)
-        for number in range(self.size(fluid)):
-            port = EPHEMERAL_PORTS[(first + number) % len(EPHEMERAL_PORTS)]
-            yield (self.client.host.address, port), self.served
+        size = self.size(fluid)
+        rate, seconds, payload = self._exchange(fluid)
+        owner = self.client.process if is_client else self.server.process
+        for number in range(size):
+            near = (self.client.host.address, EPHEMERAL_PORTS[(first + number) % len(EPHEMERAL_PORTS)])
+            ends = (near, self.dialed) if is_client else (self.served, near)
+            holder = owner if number < owned else None
+            yield BulkConnection(*ends, holder, is_client, rate / size, seconds, payload)
+
+    def _exchange(self, fluid: FluidModel) -> tuple[float, float, int]:
+        """Requests a second, the mean seconds of one, and the mean size of its response."""
+        rate = seconds = size = 0.0
+        for link in self.links:
+            flow, callee = float(fluid.flows[link]), int(fluid.callees[link])
+            rate += flow
+            seconds += flow * float(fluid.response[callee])
+            size += flow * float(fluid.payloads[callee])
+        return (rate, seconds / rate, round(size / rate)) if rate > 0 else (0.0, 0.0, 0)
 
 
 class LoadConnections:
@@ -177,15 +192,13 @@ class NamespaceConnections:
         if fluid is None:
             return
         for pool in self.outgoing:
-            for near, _ in pool.connections(fluid):
-                yield BulkConnection(near, pool.dialed, pool.client.process)
+            yield from pool.connections(fluid, is_client=True, owned=pool.size(fluid))
         room: dict[Process, int] = {}
         for pool in self.incoming:
             owner = pool.server.process
-            for near, far in pool.connections(fluid):
-                left = room.setdefault(owner, owner.nofile - owner.open_files)
-                room[owner] = left - 1
-                yield BulkConnection(far, near, owner if left > 0 else None)
+            left = room.setdefault(owner, max(0, owner.nofile - owner.open_files))
+            yield from pool.connections(fluid, is_client=False, owned=left)
+            room[owner] = max(0, left - pool.size(fluid))
 
     def count(self, owner: SocketOwner) -> int:
         """How many descriptors of a process are such connections."""

@@ -18,8 +18,8 @@ _CORE = _names("""
 
 _BUSYBOX = _CORE + _names("""
     arch ash awk busybox clear cmp diff dmesg egrep fallocate fgrep find free grep gunzip gzip hexdump ifconfig ip kill
-    killall less logger more mount nc netstat nsenter nslookup pgrep pidof ping pkill ps rev sed sh strings sysctl tar
-    telnet time top traceroute umount unlink uptime usleep watch wget which xargs xxd zcat
+    killall less logger lsof more mount nc netstat nsenter nslookup pgrep pidof ping pkill ps rev sed sh strings sysctl
+    tar telnet time top traceroute umount unlink uptime usleep watch wget which xargs xxd zcat
 """)
 
 _DEBIAN = _CORE + _names("""

@@ -109,6 +109,12 @@ class BulkConnection(NamedTuple):
     peer: tuple[str, int]
     owner: SocketOwner | None
     """None: it waits in the accept queue."""
+    is_client: bool = False
+    requests: float = 0.0
+    """Requests a second over it."""
+    seconds: float = 0.0
+    """Mean time until the response."""
+    response_bytes: int = 0
 
 
 class BulkConnections(Protocol):

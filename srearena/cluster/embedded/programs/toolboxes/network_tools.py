@@ -24,7 +24,10 @@ _NETWORK_TOOLS = (
     "wget",
     "ps",
 )
-_NETSHOOT_TOOLS = (*_NETWORK_TOOLS, "traceroute", "tracepath", "mtr", "nmap", "tc", "conntrack", "sysctl", "telnet")
+_NETSHOOT_TOOLS = (
+    *_NETWORK_TOOLS,
+    *("traceroute", "tracepath", "mtr", "nmap", "tc", "conntrack", "sysctl", "telnet", "tcpdump", "strace"),
+)
 
 
 @program("curlimages/curl", "appropriate/curl")
