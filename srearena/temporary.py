@@ -1,8 +1,8 @@
 """Temporary folders that do not outlive their process by more than the start of the next one.
 
-A process removes its folders when it ends. A killed one cannot, so each process keeps a record of its folders in the
-user's state directory, with a lock on it for as long as it lives. The first folder of every process is made after
-sweeping: an unlocked record is of a process that has ended, and its folders are removed with it.
+A process removes its folders when it ends, at the latest. A killed one cannot, so each process keeps a record of its
+folders in the user's state directory, with a lock on it for as long as it lives. The first folder of every process is
+made after sweeping: an unlocked record is of a process that has ended, and its folders are removed with it.
 
 Locks tell the living from the dead across containers and reused process ids, which numbers would not.
 """
@@ -19,11 +19,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 from typing import IO
 
 from srearena.paths import state_directory
 
-_NAME = re.compile(r"[a-z]+(-[a-z]+)*-[a-z0-9_]{8}")
+_NAME = re.compile(r"[a-z]+(-[a-z]+)*-[0-9a-f]{16}")
 """Names of our folders: a damaged record cannot have another one removed."""
 
 
@@ -67,17 +68,23 @@ class _Record:
             file.close()  # swept between its creation and its lock
 
     def _remove(self, pid: int) -> None:
-        if os.getpid() == pid:
-            self.path.unlink(missing_ok=True)
+        """At the end of the process: an interrupted constructor has left folders that nobody else can remove."""
+        if os.getpid() == pid and self.file is not None:
+            with contextlib.suppress(OSError):
+                with self.path.open(encoding="utf-8") as file:
+                    _remove_folders(file)
+                self.path.unlink()
+            self.file.close()
 
 
 _record = _Record()
 
 
 def make_folder(prefix: str) -> Path:
-    """Create a private folder `prefix-xxxxxxxx` in the temporary directory; the caller removes it."""
-    folder = Path(tempfile.mkdtemp(prefix=f"{prefix}-"))
-    _record.add(folder)
+    """Create a private folder `prefix-xxxxxxxxxxxxxxxx` in the temporary directory; the caller removes it."""
+    folder = Path(tempfile.gettempdir()) / f"{prefix}-{token_hex(8)}"
+    _record.add(folder)  # before it exists: a process that is killed in between leaves nothing that is not recorded
+    folder.mkdir(mode=0o700)
     return folder
 
 
@@ -96,8 +103,7 @@ def sweep() -> None:
         with _ended(path) as file:
             if file is None:
                 continue
-            for folder in _folders(file):
-                shutil.rmtree(folder, ignore_errors=True)
+            _remove_folders(file)
             with contextlib.suppress(OSError):
                 path.unlink()
 
@@ -136,6 +142,11 @@ def _is_same(file: IO[str], path: Path) -> bool:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except OSError:
         return False
+
+
+def _remove_folders(file: IO[str]) -> None:
+    for folder in _folders(file):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _folders(file: IO[str]) -> list[Path]:

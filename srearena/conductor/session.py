@@ -31,14 +31,23 @@ class Session:
         self.path: Path | None = None
         self._file: IO[str] | None = None
         self._published = False
+        self._moved = False
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
             self.path = folder / f"{self.session_id}.jsonl"
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            self._file = os.fdopen(descriptor, "w", encoding="utf-8")
-            fcntl.flock(descriptor, fcntl.LOCK_EX)  # held while this process writes: tells live logs from left ones
-            for left in left_logs(folder):
-                left.unlink(missing_ok=True)
+            try:
+                self._create(folder)
+            except BaseException:  # of an interrupt too: nobody has this object yet, to discard it
+                self.path.unlink(missing_ok=True)
+                raise
+
+    def _create(self, folder: Path) -> None:
+        assert self.path is not None
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        self._file = os.fdopen(descriptor, "w", encoding="utf-8")
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # held while this process writes: tells live logs from left ones
+        for left in left_logs(folder):
+            left.unlink(missing_ok=True)
 
     def note(self, what: str, **facts: Any) -> None:
         """Append one entry and flush it to disk."""
@@ -82,11 +91,11 @@ class Session:
         if self.path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             self.path.replace(path)
-            self.path = path
+            self.path, self._moved = path, True
 
     def discard(self) -> None:
         """Close the log, and delete the file unless it has been moved to its final path."""
-        if self._file is not None and self.path is not None:
+        if self.path is not None and not self._moved:
             self.path.unlink(missing_ok=True)
         self.close()
 

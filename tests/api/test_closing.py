@@ -73,11 +73,12 @@ class _Streaming(Application):
         await asyncio.Event().wait()
 
 
-def test_a_stream_that_is_cancelled_ends_without_an_error() -> None:
-    """A stop of the server cancels the tasks of open streams; what they raise would be logged."""
+@pytest.mark.parametrize("kind", ["websocket", "http"])
+def test_a_request_that_is_cancelled_ends_without_an_error(kind: str) -> None:
+    """A stop of the server cancels the tasks of open streams and watches; what they raise would be logged."""
 
     async def cancelled_stream() -> bool:
-        call = _Streaming()({"type": "websocket"}, cast(Receive, None), cast(Send, None))
+        call = _Streaming()({"type": kind}, cast(Receive, None), cast(Send, None))
         task = asyncio.ensure_future(call)
         await asyncio.sleep(0)
         task.cancel()

@@ -123,13 +123,13 @@ class Application:
         self._dated = (0, "")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            # A stop of the server cancels what still streams, which uvicorn would log as an error of ours.
-            with suppress(asyncio.CancelledError):
+        # A stop of the server cancels what still streams or waits, which uvicorn would log as an error of ours.
+        with suppress(asyncio.CancelledError):
+            if scope["type"] == "websocket":
                 # Until the upgrade is accepted, refusals are ordinary responses.
                 await self._guarded(scope, receive, sockets.refusing(send), self._web_socket)
-        else:
-            await self._guarded(scope, receive, send, self._answer)
+            else:
+                await self._guarded(scope, receive, send, self._answer)
 
     async def _guarded(
         self, scope: Scope, receive: Receive, send: Send, answer: Callable[[Request], Awaitable[None]]
@@ -210,9 +210,6 @@ class Application:
             socket = spdy_sockets.SpdySocket(request)
             try:
                 await self._stream(request, socket)
-            except asyncio.CancelledError:
-                if not request.started:
-                    raise
             finally:
                 socket.hang_up()
         elif request.info.is_resource:
