@@ -68,7 +68,7 @@ class _Record:
             file.close()  # swept between its creation and its lock
 
     def _remove(self, pid: int) -> None:
-        """At the end of the process: an interrupted constructor has left folders that nobody else can remove."""
+        """At the end of the process: remove folders of interrupted constructors, which no caller could remove."""
         if os.getpid() == pid and self.file is not None:
             with contextlib.suppress(OSError):
                 with self.path.open(encoding="utf-8") as file:

@@ -37,7 +37,7 @@ class Session:
             self.path = folder / f"{self.session_id}.jsonl"
             try:
                 self._create(folder)
-            except BaseException:  # of an interrupt too: nobody has this object yet, to discard it
+            except BaseException:  # of an interrupt too: no caller has this object yet, to discard it
                 self.path.unlink(missing_ok=True)
                 raise
 

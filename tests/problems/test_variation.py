@@ -32,7 +32,8 @@ def varying() -> dict[str, set[tuple[object, ...]]]:
 
 
 def test_at_least_half_of_all_problems_vary_their_target_or_parameters() -> None:
-    assert len(varying()) >= len(IDS) / 2
+    classes = [entry.id for entry in REGISTRY.entries() if entry.kind is not None and entry.id in IDS]
+    assert len(varying()) >= len(classes) / 2  # an incident in a file is one incident: its file has the arguments
 
 
 @pytest.mark.parametrize("name", IDS)

@@ -22,15 +22,19 @@ from srearena.conductor.generation.difficulty import difficulty, features
 from srearena.conductor.generation.space import World, healthy_problem_of
 from srearena.conductor.oracles.localization import LocalizationOracle
 from srearena.conductor.problems.base import Problem
-from srearena.conductor.problems.composition import Composition
 from srearena.conductor.problems.incidents.document import Incident
 from srearena.conductor.problems.registry import ProblemRegistry, problem_of
 from srearena.conductor.stages import USUAL
 from srearena.conductor.validity.leaks import leaks
 from srearena.conductor.validity.player import PreparedEpisode
-from srearena.conductor.validity.scripts import Play
 from srearena.conductor.validity.symptoms import visible_symptoms
-from srearena.conductor.validity.verification import Proof, played, verify_healthy, verify_nothing, verify_remedy
+from srearena.conductor.validity.verification import (
+    Proof,
+    verify_healthy,
+    verify_nothing,
+    verify_parts,
+    verify_remedy,
+)
 from srearena.errors import SreArenaError
 from srearena.service.kubernetes import Kubernetes
 
@@ -100,7 +104,7 @@ class HealthyWorld(Closeable):
         checks: tuple[Callable[[], None], ...] = (
             lambda: verify_nothing(prepared, proof, isolated=False),
             lambda: verify_remedy(prepared, proof, isolated=False),
-            lambda: self._verify_parts(problem, proof),
+            lambda: verify_parts(prepared, problem, proof, isolated=False),
             lambda: self._verify_trivial_agents(proof),
             lambda: self._verify_leaks(proof),
         )
@@ -109,15 +113,6 @@ class HealthyWorld(Closeable):
                 break
             check()
         return measured
-
-    def _verify_parts(self, problem: Problem, proof: Proof) -> None:
-        """Of several faults each must be repaired."""
-        parts = problem.parts if isinstance(problem, Composition) else []
-        for left in parts if len(parts) > 1 else ():
-            remedy = "\n".join(part.remedy for part in parts if part is not left)
-            document = played(self._prepared, proof, Play(remedy, wait=60), f"all but {left.id}")
-            name = "each of its faults must be repaired"
-            proof.record(name, document["outcome"] == "fail", f"{left.id} may be left: {document['outcome']}")
 
     def _verify_trivial_agents(self, proof: Proof) -> None:
         for name in TRIVIAL_AGENTS:

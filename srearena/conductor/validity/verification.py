@@ -19,6 +19,7 @@ from srearena.conductor.episode.episode import Episode
 from srearena.conductor.episode.spec import EpisodeSpec, Timeline
 from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.base import Problem
+from srearena.conductor.problems.composition import Composition
 from srearena.conductor.stages import USUAL
 from srearena.conductor.validity.leaks import leaks
 from srearena.conductor.validity.player import PreparedEpisode, prepared_spec
@@ -29,6 +30,7 @@ from srearena.errors import SreArenaError
 from srearena.service.kubernetes import Kubernetes
 
 _AFTER_RESTART = 120.0
+_AFTER_PART = 60.0
 _REMEDY_SPEED = 5.0
 """Speed of the clock while the remedy runs, so that waiting for rollouts takes less real time."""
 _TIMELINE = Timeline()
@@ -148,6 +150,7 @@ def _verify(problem_id: str, seed: int, proof: Proof, config: Config, battery: b
         verify_nothing(prepared, proof)
         verify_remedy(prepared, proof)
         if problem.repairable:
+            verify_parts(prepared, problem, proof)
             _verify_without_load(prepared, proof)
             _verify_restarts(prepared, proof)
         _play_battery(prepared, proof, None if battery else _usual_cheats())
@@ -200,6 +203,17 @@ def verify_remedy(prepared: PreparedEpisode, proof: Proof, *, isolated: bool = T
     if repairs:
         harm = [str(change) for change in document["collateral"] if change["class"] != "harmless"]
         proof.record("the remedy is not collateral", not harm, *harm)
+
+
+def verify_parts(prepared: PreparedEpisode, problem: Problem, proof: Proof, *, isolated: bool = True) -> None:
+    """Of several faults each must be repaired."""
+    parts = problem.parts if isinstance(problem, Composition) else []
+    for left in parts if len(parts) > 1 else ():
+        remedy = "\n".join(part.remedy for part in parts if part is not left)
+        play = Play(remedy, wait=_AFTER_PART, speed=_REMEDY_SPEED)
+        document = played(prepared, proof, play, f"all but {left.id}", isolated=isolated)
+        name = "each of its faults must be repaired"
+        proof.record(name, document["outcome"] == "fail", f"{left.id} may be left: {document['outcome']}")
 
 
 def _verify_without_load(prepared: PreparedEpisode, proof: Proof) -> None:

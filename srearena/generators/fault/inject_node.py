@@ -10,7 +10,7 @@ import errno
 
 from srearena.generators.fault.actors import account, deployment, script_container
 from srearena.generators.fault.edits import Addition, CompositeFault
-from srearena.generators.fault.pod_templates import first_container, pod_spec, workload_edit
+from srearena.generators.fault.pod_templates import first_container, pod_spec, set_variable, workload_edit
 from srearena.generators.fault.registry import Fault, fault
 from srearena.generators.fault.steps import NodeOperation, Pause, pods_of, selector_of, workers
 from srearena.generators.fault.testbed import Testbed
@@ -112,6 +112,17 @@ def conntrack_exhaustion(
     return CompositeFault(
         Addition(bed, deployment(tester, bed.namespace, pod, replicas=room // each + 1)), Pause(bed, 30)
     )
+
+
+@fault("noisy_neighbour")
+def noisy_neighbour(bed: Testbed, service: str, tenant: str, threads: int = 64) -> Fault:
+    """A tenant on a workload's node loses its CPU limit and gets more busy threads than the node has processors."""
+
+    def change(obj: Obj) -> None:
+        set_variable(obj, "THREADS", str(threads))
+        first_container(obj)["resources"].pop("limits", None)
+
+    return workload_edit(bed, tenant, change)
 
 
 @fault("eviction_threshold")
