@@ -24,8 +24,8 @@ from typing import IO
 
 from srearena.paths import state_directory
 
-_NAME = re.compile(r"[a-z]+(-[a-z]+)*-[0-9a-f]{16}")
-"""Names of our folders: a damaged record cannot have another one removed."""
+_NAME = re.compile(r"[a-z]+(-[a-z]+)*-[0-9a-f]{8}")
+"""Names of our folders, short because sockets in them have paths of at most 107 bytes: a damaged record cannot have another one removed."""
 
 
 class _Record:
@@ -81,8 +81,8 @@ _record = _Record()
 
 
 def make_folder(prefix: str) -> Path:
-    """Create a private folder `prefix-xxxxxxxxxxxxxxxx` in the temporary directory; the caller removes it."""
-    folder = Path(tempfile.gettempdir()) / f"{prefix}-{token_hex(8)}"
+    """Create a private folder `prefix-xxxxxxxx` in the temporary directory; the caller removes it."""
+    folder = Path(tempfile.gettempdir()) / f"{prefix}-{token_hex(4)}"
     _record.add(folder)  # before it exists: a process that is killed in between leaves nothing that is not recorded
     folder.mkdir(mode=0o700)
     return folder
