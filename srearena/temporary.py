@@ -25,7 +25,10 @@ from typing import IO
 from srearena.paths import state_directory
 
 _NAME = re.compile(r"[a-z]+(-[a-z]+)*-[0-9a-f]{8}")
-"""Names of our folders, short because sockets in them have paths of at most 107 bytes: a damaged record cannot have another one removed."""
+"""Names of our folders: a damaged record cannot have another one removed.
+
+They are short, because the path of a socket has at most 107 bytes.
+"""
 
 
 class _Record:
