@@ -71,6 +71,9 @@ def test_a_system_on_crutches_is_graded_without_them_and_without_detours() -> No
         pod["metadata"]["ownerReferences"] = [borrowed]
         agent.create(pod, SHOP)
         agent.create(sleeping("Deployment", "helper", {"app": "helper"}), SHOP)
+        # Two that are called like declared ones, of another kind and in another namespace.
+        agent.create(sleeping("StatefulSet", "web", {"app": "twin"}), SHOP)
+        agent.create(sleeping("Deployment", "coredns", {"app": "namesake"}), SHOP)
         # One that takes an hour for its end, and whose owner no collector knows.
         stayer = sleeping("Pod", "stayer", {"app": "stayer"})
         window = {"apiVersion": "example.com/v1", "kind": "Window", "name": "w", "uid": "u", "controller": True}

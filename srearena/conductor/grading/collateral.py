@@ -43,6 +43,7 @@ _DEDUCTION = 0.1
 _LARGEST_DEDUCTION = 0.5
 _TEMPLATED = (*WORKLOADS, "replicasets.apps", "replicationcontrollers", "jobs.batch", "cronjobs.batch")
 _ALIKE = dict.fromkeys(("Role", "RoleBinding"), ("Role", "RoleBinding"))
+_PROGRAMS = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob")
 _LEAVES = ("Probe", "affinity", "securityContext")
 
 
@@ -78,7 +79,12 @@ class Scope:
         self._component: set[Key] = set()
         self._roots: set[Key] = set()
         self._guards: set[Key] = set()
-        self._kinds = {(entity.kind, entity.namespace) for origin in problem.origins for entity in origin.changed}
+        self._kinds = {
+            (entity.kind, entity.namespace)
+            for origin in problem.origins
+            for entity in origin.changed
+            if entity.kind not in _PROGRAMS
+        }
         self._replaceable: set[Key] = set()
         baseline = problem.baseline
         if baseline is None:

@@ -5,8 +5,8 @@ off finalizers, restart what hangs. It is not declared and would not come back a
 removes it, and the checks that follow see the application alone.
 
 Why it cannot be gamed: everything goes that was not there when the agent started, unless the controller of an owner of
-the right kind made it, or it has the name of a declared workload, which `intent` and `backends` compare. A pod's own
-grace period does not prolong its work: one that is being deleted has half a minute left at most.
+the right kind made it, or it is in the place of a declared workload that is gone, which `intent` and `backends`
+compare. A pod's own grace period does not prolong its work: one that is being deleted has half a minute left at most.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class Leftovers(Check):
             return []
         namespaces = problem.app.namespaces
         now = capture(problem.kubernetes, namespaces)
-        declared = {obj["metadata"]["name"] for obj in problem.baseline.of(*WORKLOADS)}
+        replaced = {key[1:] for key in problem.baseline.objects.keys() - now.objects.keys() if key[0] in WORKLOADS}
         removed = False
         for key, obj in now.objects.items():
             resource, namespace, name = key
             known = key in problem.baseline.objects or key in problem.handed_over.objects
             if resource not in _RESOURCES or namespace not in namespaces or known:
                 continue
-            if resource in WORKLOADS and name in declared:
+            if resource in WORKLOADS and (namespace, name) in replaced:
                 continue
             try:
                 problem.kubernetes.delete(resource, name, namespace, grace=1 if resource == "pods" else None)
