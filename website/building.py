@@ -6,11 +6,13 @@ depends only on the leaderboard's files. Agents' text is part of those values an
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ from srearena.errors import SreArenaError
 
 SCHEMA = "site-v1"
 PAGES = Path(__file__).parent
+_FULL = 1.0 - 1e-9  # a run with this score has passed, as for the judge
+_ABOUT = ("incident", "kind", "family", "difficulty", "application")
 _STEPS, _TEXT = 400, 20_000  # of a trajectory, and characters of a text; chosen: keeps pages small
 _MARK = ".srearena-site"  # written first: an incomplete site can be overwritten too
 
@@ -88,6 +92,7 @@ def _agent(row: Mapping[str, Any]) -> dict[str, Any]:
         "score": _round(row.get("score")),
         "pass1": _round(row.get("pass@1")),
         "passk": _round(row.get("pass@k")),
+        "passevery": _round(row.get("pass^k")),
         "mean_cost": _round(row.get("mean_cost_usd")),
         "seconds": _round(row.get("mean_seconds")),
         "turns": _round(row.get("mean_turns")),
@@ -192,7 +197,7 @@ def _prepare(directory: Path) -> None:
     shutil.copytree(PAGES / "assets", directory / "assets")
 
 
-def build(results: Path, directory: Path) -> Site:
+def build(results: Path, directory: Path, submitter: str = "") -> Site:
     """Build the site of `results/`, and of the runs beside it if they exist, in a directory that is empty or a site."""
     leaderboard = _leaderboard(results)
     _prepare(directory)
@@ -200,20 +205,26 @@ def build(results: Path, directory: Path) -> Site:
     rows = leaderboard["rankings"]
     incidents = list(leaderboard["incidents"].values())
     documents = [_read(results / f"{row['agent']}.json") or {"scenarios": {}} for row in rows]
+    metric_kinds: dict[str, list[str]] = {}
     for metric in leaderboard["metrics"]:
-        data.write(f"scores/{slug(metric)}", [_scores(document, incidents, metric) for document in documents])
+        matrix = [_scores(document, incidents, metric) for document in documents]
+        data.write(f"scores/{slug(metric)}", matrix)
+        scored = {incidents[i]["kind"] for line in matrix for i, value in enumerate(line) if value is not None}
+        metric_kinds[metric] = sorted(scored)
+    data.write("totals/runs", [_totals(document, incidents, leaderboard["ranking_metric"]) for document in documents])
     counted = _write_details(data, results, rows, documents, incidents)
     index = {
         "schema": SCHEMA,
         **{key: leaderboard[key] for key in ("generated_at", "ranking_metric", "k", "metrics")},
         "runs": leaderboard["runs_per_scenario"],
+        "version": version("srearena"),
+        "submitter": submitter,
+        "metric_kinds": metric_kinds,
+        "downloads": _downloads(results, directory / "results", rows, documents, incidents, leaderboard["metrics"]),
         "agents": [_agent(row) for row in rows],
         "incidents": incidents,
     }
     data.write("index", index)
-    copied = directory / "results"
-    copied.mkdir(exist_ok=True)
-    shutil.copyfile(results / "leaderboard.json", copied / "leaderboard.json")
     return Site(directory, len(rows), len(incidents), counted)
 
 
@@ -222,6 +233,65 @@ def _scores(document: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]],
     return [
         _round(scenarios.get(one["name"], {}).get("statistics", {}).get(metric, {}).get("mean")) for one in incidents
     ]
+
+
+def _totals(document: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]], metric: str) -> list[Any]:
+    """Per incident: runs that were graded, all, and passed; cost and seconds, and of how many runs each is known."""
+    found: list[Any] = []
+    for one in incidents:
+        rows = document["scenarios"].get(one["name"], {}).get("runs")
+        if rows is None:
+            found.append(None)
+            continue
+        scores = [row["scores"][metric] for row in rows if row["scores"].get(metric) is not None]
+        costs = [row["cost_usd"] for row in rows if row.get("cost_usd") is not None]
+        seconds = [row["duration_seconds"] for row in rows if row.get("duration_seconds") is not None]
+        passed = sum(score >= _FULL for score in scores)
+        found.append(
+            [len(scores), len(rows), passed, *(_round(x) for x in (sum(costs), len(costs), sum(seconds), len(seconds)))]
+        )
+    return found
+
+
+def _downloads(
+    results: Path,
+    folder: Path,
+    rows: Sequence[Mapping[str, Any]],
+    documents: Sequence[Mapping[str, Any]],
+    incidents: Sequence[Mapping[str, Any]],
+    metrics: Sequence[str],
+) -> list[list[str]]:
+    """Write the data as files: the leaderboard as it is; a row for every run as CSV and, with duckdb, as Parquet."""
+    folder.mkdir(exist_ok=True)
+    shutil.copyfile(results / "leaderboard.json", folder / "leaderboard.json")
+    with (folder / "runs.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["agent", "model", *_ABOUT, "run", "outcome", "seconds", "cost_usd", *metrics])
+        for row, document in zip(rows, documents, strict=True):
+            for one in incidents:
+                for run in document["scenarios"].get(one["name"], {}).get("runs", ()):
+                    about = [one.get("name"), *(one.get(name) for name in _ABOUT[1:])]
+                    figures = [run["run"], run["outcome"], run.get("duration_seconds"), run.get("cost_usd")]
+                    scores = [run["scores"].get(metric) for metric in metrics]
+                    cells = (row["agent"], row.get("model"), *about, *figures, *scores)
+                    writer.writerow([_cell(cell) for cell in cells])
+    files = [
+        ["results/leaderboard.json", "ranking, intervals and tests"],
+        ["results/runs.csv", "every run with its scores, one in a line"],
+    ]
+    try:
+        import duckdb
+    except ModuleNotFoundError:
+        return files
+    source, target = folder / "runs.csv", folder / "runs.parquet"
+    with duckdb.connect() as connection:
+        connection.read_csv(str(source), header=True).write_parquet(str(target))
+    return [*files, ["results/runs.parquet", "the same as Parquet"]]
+
+
+def _cell(value: Any) -> Any:
+    """A value for a table: spreadsheets run what begins like a formula."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
 
 
 def _write_details(

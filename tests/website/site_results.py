@@ -35,7 +35,16 @@ def make_results(root: Path, agents: Sequence[str], incidents: int, *, details: 
         rankings.append(_row(a, agent, mean, len(agents), agents, incidents))
         scenarios = {
             name: {
-                "runs": [{"run": 1, "outcome": "answered", "scores": dict.fromkeys(METRICS, value), "error": None}],
+                "runs": [
+                    {
+                        "run": 1,
+                        "outcome": "answered",
+                        "scores": dict.fromkeys(METRICS, value),
+                        "error": None,
+                        "cost_usd": 0.02 * (len(agents) - a),
+                        "duration_seconds": 10.0 + a,
+                    }
+                ],
                 "statistics": {metric: _statistics(value) for metric in METRICS},
             }
             for name, value in cells.items()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import http.server
 import json
+import re
 import threading
 from functools import partial
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
+import duckdb
 import pytest
 from browsing import Browser
 from selenium.webdriver.common.keys import Keys
@@ -34,6 +38,84 @@ def test_ranking_is_shown_in_order_with_its_doubts(browser: Browser, site: str) 
     browser.picture("leaderboard-ranking")
 
 
+def test_the_rank_does_not_depend_on_the_order_of_the_table(browser: Browser, site: str) -> None:
+    browser.open(site, "#/?sort=cost")
+    assert browser.all("#ranking td.name a") == AGENTS[::-1]
+    assert browser.all("#ranking tbody td:first-child") == ["4", "3", "2", "1"]
+    browser.open(site, "#/?q=beta")
+    assert browser.all("#ranking tbody td:first-child") == ["2"], "a search does not promote"
+
+
+def test_the_front_says_what_this_is_until_something_is_chosen(browser: Browser, site: str) -> None:
+    browser.open(site)
+    assert "recorded incidents they name the root causes" in browser.text("#front")
+    assert browser.all("#front-picture a text:first-child") == AGENTS
+    browser.open(site, "#/?difficulty=hard")
+    assert browser.all("#front") == []
+
+
+def test_live_problems_and_recordings_are_never_one_number(browser: Browser, tmp_path: Path) -> None:
+    """Half of the incidents are live: their scores are 1, those of the recordings 0."""
+    results = make_results(tmp_path / "board", ["alpha", "beta"], 4)
+    board = json.loads((results / "leaderboard.json").read_text())
+    for number in (1, 2):
+        board["incidents"][f"Scenario-{number}"]["kind"] = "live"
+    board["metrics"] += ["mitigation"]
+    (results / "leaderboard.json").write_text(json.dumps(board))
+    for agent in ("alpha", "beta"):
+        document = json.loads((results / f"{agent}.json").read_text())
+        for name, scenario in document["scenarios"].items():
+            live = board["incidents"][name]["kind"] == "live"
+            run = {"run": 1, "outcome": "answered", "error": None, "cost_usd": 3.0 if live else 1.0}
+            scores = {"score": float(live), **({"mitigation": 1.0} if live else {"root_cause_entity_f1": 0.0})}
+            scenario["runs"] = [{**run, "scores": scores, "duration_seconds": 60.0 if live else 5.0}]
+            scenario["statistics"] = {metric: {"mean": value} for metric, value in scores.items()}
+        (results / f"{agent}.json").write_text(json.dumps(document))
+    build(results, tmp_path / "site", "The Authors")
+    base = (tmp_path / "site").as_uri() + "/"
+    browser.open(base)
+    assert browser.all("#ranking tbody tr:first-child td.number") == [
+        *("1", "0.000", "0.00", "–", "–", "2/2", "$1.00", "5.0 s"),
+    ], "score, pass@1, pass@3, pass^3, runs, cost and time are all of the recordings"
+    assert "mitigation" not in browser.all("#filter-metric option")
+    assert browser.all("#ranking thead th.number")[3:5] == ["pass@3", "pass^3"]
+    browser.open(base, "#/?kind=live")
+    assert browser.all("#ranking tbody tr:first-child td.number")[1:2] == ["1.000"]
+    assert browser.all("#ranking tbody tr:first-child td.number")[-2:] == ["$3.00", "60.0 s"]
+    assert browser.all("#filter-metric optgroup[label=Stages] option") == ["mitigation"]
+    assert "root_cause_entity_f1" not in browser.all("#filter-metric option")
+    for page in ("#/heatmap", "#/breakdown?by=difficulty", "#/plots", "#/compare?agents=alpha,beta"):
+        browser.open(base, page)
+        assert not re.search(r"(?<!\$)1\.0", browser.text("table")), page
+    browser.open(base, "#/method")
+    assert "The Authors" in browser.text("#facts") and "never averaged" in browser.text()
+    assert browser.complaints() == []
+
+
+def test_a_breakdown_by_family_and_by_difficulty(browser: Browser, site: str) -> None:
+    browser.open(site, "#/breakdown")
+    assert browser.all("#breakdown thead th") == ["#", "Agent", "All", "Change (3)", "Chaos (2)", "Network (3)"]
+    Select(browser.chrome.find_element("css selector", "#by")).select_by_value("difficulty")
+    browser.wait("#/breakdown?by=difficulty")
+    assert browser.all("#breakdown thead th")[3:] == ["easy (4)", "hard (4)"]
+    assert browser.all("#breakdown tbody tr:first-child td")[:2] == ["1", "alpha"]
+    assert browser.complaints() == []
+
+
+def test_the_data_can_be_taken_away(browser: Browser, site: str) -> None:
+    browser.open(site, "#/method")
+    links = browser.chrome.execute_script("return [...document.querySelectorAll('#downloads a')].map((a) => a.href)")
+    files = [Path(unquote(urlsplit(link).path)) for link in links]
+    assert [file.name for file in files] == ["leaderboard.json", "runs.csv", "runs.parquet"]
+    with files[1].open(newline="") as table:
+        rows = list(csv.DictReader(table))
+    assert len(rows) == 4 * 8 and rows[0]["agent"] == "alpha" and rows[0]["family"] == "Change"
+    with duckdb.connect() as connection:
+        count = connection.execute(f"SELECT count(*) FROM '{files[2]}' WHERE score <= 1").fetchone()
+    assert count == (32,)
+    assert browser.complaints() == []
+
+
 def test_a_click_on_a_column_sorts_and_a_second_one_turns_it_round(browser: Browser, site: str) -> None:
     browser.open(site)
     browser.click("[data-sort=cost]")
@@ -48,7 +130,7 @@ def test_a_filter_counts_only_what_fits_and_lives_in_the_address(browser: Browse
     browser.open(site)
     whole = browser.text("#ranking tbody td:nth-child(4)")
     browser.open(site, "#/?difficulty=hard")
-    assert "4 incidents, 4 agents" in browser.text("#ranking caption")
+    assert "4 recorded incidents, 4 agents" in browser.text("#ranking caption")
     assert browser.text("#ranking tbody td:nth-child(4)") != whole
     Select(browser.chrome.find_element("css selector", "#filter-model")).select_by_value("model-1")
     browser.wait("#/?difficulty=hard&model=model-1")
@@ -121,13 +203,13 @@ def test_a_run_is_walked_with_the_keyboard_alone(browser: Browser, site: str) ->
 @pytest.mark.parametrize(
     ("query", "shown"),
     [
-        ("family=Chaos", "2 incidents, 4 agents"),
-        ("difficulty=easy", "4 incidents, 4 agents"),
-        ("application=shop", "8 incidents, 4 agents"),
-        ("kind=snapshot", "8 incidents, 4 agents"),
-        ("model=model-2", "8 incidents, 1 agent"),
-        ("family=Chaos&difficulty=hard&model=model-0", "1 incident"),
-        ("q=GAM", "8 incidents, 1 agent"),
+        ("family=Chaos", "2 recorded incidents, 4 agents"),
+        ("difficulty=easy", "4 recorded incidents, 4 agents"),
+        ("application=shop", "8 recorded incidents, 4 agents"),
+        ("kind=snapshot", "8 recorded incidents, 4 agents"),
+        ("model=model-2", "8 recorded incidents, 1 agents"),
+        ("family=Chaos&difficulty=hard&model=model-0", "1 recorded incident"),
+        ("q=GAM", "8 recorded incidents, 1 agents"),
     ],
 )
 def test_every_filter_narrows_every_table(browser: Browser, site: str, query: str, shown: str) -> None:
@@ -160,12 +242,24 @@ def test_the_policy_refuses_what_the_pages_never_do(browser: Browser, site: str)
     assert refused == "TypeError"
 
 
+def test_any_number_of_agents_are_compared(browser: Browser, site: str) -> None:
+    browser.open(site, "#/compare?agents=alpha,beta,delta")
+    assert len(browser.all(".verdict")) == 3 and "Holm" in browser.text()
+    assert [text.rsplit(": ", 1)[1] for text in browser.all(".verdict")] == ["more than noise."] * 3
+    Select(browser.chrome.find_element("css selector", "#compare-add")).select_by_value("gamma")
+    browser.wait("#/compare?agents=alpha%2Cbeta%2Cdelta%2Cgamma")
+    assert len(browser.all(".verdict")) == 6
+    browser.click("#compared button")
+    assert len(browser.all(".verdict")) == 3 and "alpha" not in browser.text("#verdict")
+    assert browser.complaints() == []
+
+
 def test_two_agents_are_compared(browser: Browser, site: str) -> None:
     browser.open(site, "#/compare?a=alpha&b=delta")
     assert "Over 8 shared incidents alpha scores 0." in browser.text("#verdict")
     assert "more than noise" in browser.text("#verdict")
-    browser.open(site, "#/compare?a=alpha&b=alpha")
-    assert "within noise" in browser.text("#verdict")
+    browser.open(site, "#/compare?a=delta&b=alpha")
+    assert "alpha scores 0." in browser.text("#verdict"), "the better one first, whoever is named first"
 
 
 @pytest.mark.parametrize(
@@ -187,15 +281,18 @@ def test_every_control_has_a_name_and_every_page_one_heading(browser: Browser, s
     for page in (
         "#/",
         "#/heatmap",
+        "#/breakdown",
         "#/plots",
         "#/incidents",
         "#/compare",
+        "#/method",
         "#/incident/Scenario-1",
         "#/run/alpha/Scenario-1/1",
     ):
         browser.open(site, page)
         nameless = browser.chrome.execute_script(
-            """return [...document.querySelectorAll('button, select, input, a[href], svg')].filter((one) =>
+            """return [...document.querySelectorAll('button, select, input, a[href], svg:not([aria-hidden])')]
+            .filter((one) =>
             !(one.textContent.trim() || one.getAttribute('aria-label') || one.labels?.length))
             .map((one) => one.outerHTML)"""
         )
@@ -211,6 +308,8 @@ def test_axe_finds_nothing_wrong_on_any_page_dark_or_light(browser: Browser, sit
         "#/plots",
         "#/incidents",
         "#/compare",
+        "#/breakdown",
+        "#/method",
         "#/agent/alpha",
         "#/run/alpha/Scenario-1/1?step=2",
     )
@@ -244,7 +343,10 @@ def test_nothing_but_tables_scrolls_sideways_on_a_phone(browser: Browser, site: 
         "Emulation.setDeviceMetricsOverride", {"width": 360, "height": 700, "deviceScaleFactor": 1, "mobile": True}
     )
     try:
-        for page in ("#/", "#/heatmap", "#/plots", "#/run/alpha/Scenario-1/1", "#/incident/Scenario-1", "#/compare"):
+        for page in (
+            *("#/", "#/heatmap", "#/plots", "#/run/alpha/Scenario-1/1", "#/incident/Scenario-1", "#/compare"),
+            *("#/breakdown", "#/method"),
+        ):
             browser.open(site, page)
             width = browser.chrome.execute_script("return document.documentElement.scrollWidth")
             assert width <= 360, page
@@ -257,7 +359,7 @@ def test_no_results_and_one_agent(browser: Browser, tmp_path: Path) -> None:
         place = tmp_path / str(count)
         build(make_results(place / "board", AGENTS[:count], 2 * count), place / "site")
         base = (place / "site").as_uri() + "/"
-        for page in ("#/", "#/heatmap", "#/plots", "#/incidents", "#/compare"):
+        for page in ("#/", "#/heatmap", "#/plots", "#/incidents", "#/compare", "#/breakdown", "#/method"):
             browser.open(base, page)
             assert len(browser.all("h1")) == 1 and browser.all("#problem") == []
         browser.open(base)
@@ -316,7 +418,7 @@ def test_a_thousand_agents_on_a_hundred_incidents_stay_usable(browser: Browser, 
     assert len(browser.all("#ranking tbody tr")) == 100  # a page of it
     assert browser.chrome.execute_script("return document.querySelectorAll('*').length") < 6000
     browser.go("#/?family=Chaos")
-    assert "33 incidents, 1000 agents" in browser.text("#ranking caption")
+    assert "33 recorded incidents, 1000 agents" in browser.text("#ranking caption")
     browser.go("#/heatmap?page=3")
     assert browser.all("#heat tbody th")[0] == "agent-0150"
 

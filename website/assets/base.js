@@ -90,6 +90,9 @@ const srearena = (window.srearena = { pages: {}, data: new Map(), waiting: new M
     return srearena.make("div", { class: "range", role: "img", "aria-label": "95 % interval " + said, title: said }, span, tick);
   };
 
+  // The scale of `range`, for the head of its column.
+  srearena.scale = () => srearena.make("div", { class: "scale", "aria-hidden": "true" }, ["0", ".5", "1"].map((tick) => srearena.make("span", {}, tick)));
+
   srearena.table = function (caption, columns, rows, attributes) {
     const head = columns.map((c) => srearena.make("th", { scope: "col", class: c.number ? "number" : null }, c.title));
     return srearena.make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },

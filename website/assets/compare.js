@@ -1,39 +1,48 @@
-// Compare two agents on their common incidents: the difference, its interval, and the p-value.
+// Compare any number of agents: every pair on the incidents that both have, and one table of all.
 "use strict";
 (function () {
   const { make, number, link } = srearena;
+  const MOST = 8;
 
-  function choice(label, name, query) {
-    const box = make("select", { id: "compare-" + name, onchange: () => srearena.go(["compare"], { ...query, [name]: box.value }) },
-      srearena.index.agents.map((agent) => make("option", { value: agent.name, selected: agent.name === query[name] }, agent.name)));
-    return make("label", { for: "compare-" + name }, label, box);
+  function names(query) {
+    const { agents } = srearena.index;
+    const asked = [...(query.agents || "").split(","), query.a, query.b].filter((name) => name);
+    for (const name of asked) if (!agents.some((one) => one.name === name)) throw new Error("there is no agent " + name);
+    return [...new Set(asked.length > 1 ? asked : [...asked, ...agents.map((one) => one.name)].slice(0, 2))].slice(0, MOST);
   }
 
   srearena.pages.compare = async function (route) {
     const { index, statistics } = srearena;
-    if (index.agents.length < 2) return { title: "Compare", content: [make("h1", {}, "Compare two agents"), make("p", { id: "empty" }, "There are fewer than two agents.")] };
-    const query = { a: route.query.a || index.agents[0].name, b: route.query.b || index.agents[1].name, metric: route.query.metric || index.ranking_metric };
-    const a = index.agents.findIndex((one) => one.name === query.a), b = index.agents.findIndex((one) => one.name === query.b);
-    if (a < 0 || b < 0) throw new Error("there is no agent " + (a < 0 ? query.a : query.b));
-    const metric = index.metrics.includes(query.metric) ? query.metric : index.ranking_metric;
-    const matrix = await srearena.load("scores/" + srearena.slug(metric));
-    const shared = index.incidents.map((_, i) => i).filter((i) => typeof matrix[a][i] === "number" && typeof matrix[b][i] === "number");
-    const differences = shared.map((i) => matrix[a][i] - matrix[b][i]);
-    const [low, high] = statistics.interval(differences, 4000);
-    const p = statistics.permutation(differences);
-    const luck = p >= 0.05 || (low <= 0 && high >= 0);
-    const metrics = make("select", { id: "compare-metric", onchange: () => srearena.go(["compare"], { ...query, metric: metrics.value }) },
-      index.metrics.map((m) => make("option", { value: m, selected: m === metric }, m)));
-    const rows = shared.map((i, n) => [i, differences[n]]).sort((x, y) => y[1] - x[1]).map(([i, d]) => [
-      make("a", { href: link(["incident", index.incidents[i].name]) }, index.incidents[i].name),
-      make("a", { href: link(["run", query.a, index.incidents[i].name, "1"]) }, number(matrix[a][i], 2)),
-      make("a", { href: link(["run", query.b, index.incidents[i].name, "1"]) }, number(matrix[b][i], 2)),
-      make("span", { class: d > 0 ? "good" : d < 0 ? "bad" : "" }, (d > 0 ? "+" : "") + number(d, 2))]);
-    return { title: "Compare", content: [make("h1", {}, "Compare two agents"),
-      make("form", { class: "filters", onsubmit: (event) => event.preventDefault() }, choice("First", "a", query), choice("Second", "b", query), make("label", { for: "compare-metric" }, "Metric", metrics)),
-      shared.length ? make("p", { id: "verdict" }, "Over " + shared.length + " shared incidents " + query.a + " scores " + number(statistics.mean(differences)) +
-        " more than " + query.b + " (95 % interval " + number(low) + " to " + number(high) + ", permutation p = " + number(p) + "): ",
-        make("strong", {}, luck ? "within noise." : "more than noise.")) : make("p", { id: "empty" }, "They share no graded incident."),
-      srearena.table("By incident, largest difference first", [{ title: "Incident", name: true }, { title: query.a, number: true }, { title: query.b, number: true }, { title: "Difference", number: true }], rows)] };
+    if (index.agents.length < 2) return { title: "Compare", content: [make("h1", {}, "Compare agents"), make("p", { id: "empty" }, "There are fewer than two agents.")] };
+    const chosen = names(route.query);
+    const rest = Object.fromEntries(["kind", "metric", "family", "difficulty", "application"].map((key) => [key, route.query[key]]).filter(([, value]) => value));
+    const go = (agents, more) => srearena.go(["compare"], { agents: agents.join(","), ...rest, ...more });
+    const { matrix, places, metric, kind } = await srearena.selection({ ...rest, matrix: true });
+    const at = chosen.map((name) => index.agents.findIndex((one) => one.name === name));
+    const pairs = at.flatMap((a, n) => at.slice(n + 1).map((b) => ({ a, b, ...srearena.compared(matrix, places, a, b) })));
+    const corrected = statistics.holm(pairs.map((pair) => pair.p));
+    const name = (i) => index.agents[i].name;
+    const add = make("select", { id: "compare-add", onchange: () => go([...chosen, add.value]) }, make("option", { value: "" }, "choose"),
+      index.agents.filter((one) => !chosen.includes(one.name)).map((one) => make("option", { value: one.name }, one.name)));
+    const verdicts = pairs.map((pair, n) => {
+      if (!pair.shared.length) return make("li", { class: "verdict" }, name(pair.a) + " and " + name(pair.b) + " share no graded incident.");
+      const [low, high] = statistics.interval(pair.differences, 2000);
+      const [first, second, sign] = pair.difference >= 0 ? [pair.a, pair.b, 1] : [pair.b, pair.a, -1];
+      const [from, to] = sign > 0 ? [low, high] : [-high, -low];
+      return make("li", { class: "verdict" }, "Over " + pair.shared.length + " shared incidents " + name(first) + " scores " + number(sign * pair.difference) +
+        " more than " + name(second) + " (95 % interval " + number(from) + " to " + number(to) + ", p = " + number(corrected[n]) + "): ",
+        make("strong", {}, corrected[n] < 0.05 ? "more than noise." : "within noise."));
+    });
+    const shared = places.filter((p) => at.some((i) => typeof matrix[i][p] === "number"));
+    const spread = (p) => { const values = statistics.known(at.map((i) => matrix[i][p])); return Math.max(...values) - Math.min(...values); };
+    const rows = shared.sort((x, y) => spread(y) - spread(x)).map((p) => [make("a", { href: link(["incident", index.incidents[p].name]) }, index.incidents[p].name),
+      ...at.map((i) => make("a", { class: "cell " + srearena.heat(matrix[i][p]), href: link(["run", name(i), index.incidents[p].name, "1"]) }, number(matrix[i][p], 2)))]);
+    return { title: "Compare", content: [make("h1", {}, "Compare agents"),
+      make("div", { class: "bar", id: "compared" }, chosen.map((one) => make("button", { type: "button", "aria-label": "Remove " + one, disabled: chosen.length < 3, onclick: () => go(chosen.filter((other) => other !== one)) }, one + " ×")),
+        chosen.length < MOST ? make("label", { for: "compare-add" }, "add ", add) : null),
+      srearena.filters({ ...rest }, (query) => go(chosen, { kind: "", metric: "", family: "", difficulty: "", application: "", ...query }), false),
+      make("ul", { id: "verdict" }, verdicts),
+      pairs.length > 1 ? make("p", { class: "soft" }, "p-values are corrected for " + pairs.length + " comparisons (Holm).") : null,
+      srearena.table(metric + " by incident of " + srearena.kindTitle(kind) + ", largest difference first", [{ title: "Incident", name: true }, ...chosen.map((one) => ({ title: one, number: true }))], rows)] };
   };
 })();

@@ -29,7 +29,7 @@
     }
     if (turn !== latest) return; // the user has opened another page meanwhile
     const focused = document.activeElement && document.activeElement.id;
-    main.replaceChildren(...page.content.filter((part) => part));
+    main.replaceChildren(...page.content.flat(Infinity).filter((part) => part));
     document.title = srearena.clean(page.title) + " · SREArena leaderboard";
     for (const each of document.querySelectorAll("nav a")) {
       if (each.dataset.page === name) each.setAttribute("aria-current", "page"); else each.removeAttribute("aria-current");

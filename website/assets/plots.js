@@ -13,7 +13,7 @@
   }
 
   function plot(id, title, unit, rows, value, shown) {
-    const points = rows.map((row) => ({ row, x: value(row.agent), y: row.mean })).filter((p) => typeof p.x === "number" && typeof p.y === "number");
+    const points = rows.map((row) => ({ row, x: value(row.figures), y: row.mean })).filter((p) => typeof p.x === "number" && typeof p.y === "number");
     if (!points.length) return make("section", {}, make("h2", {}, title), make("p", { class: "soft" }, "No agent tells this."));
     const most = Math.max(...points.map((p) => p.x)) || 1;
     const X = (x) => L + (x / most) * (W - L - 40), Y = (y) => H - B - y * (H - B - 20);

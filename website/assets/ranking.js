@@ -7,11 +7,12 @@
     { key: "name", title: "Agent", of: (r) => r.agent.name },
     { key: "model", title: "Model", of: (r) => r.agent.model, wide: true },
     { key: "mean", title: "Score", number: true, of: (r) => r.mean },
-    { key: "pass", title: "pass@1", number: true, of: (r) => r.agent.pass1, wide: true },
-    { key: "passk", title: "pass@k", number: true, of: (r) => r.agent.passk, wide: true },
-    { key: "runs", title: "Runs", number: true, of: (r) => r.agent.graded },
-    { key: "cost", title: "USD per run", number: true, of: (r) => r.agent.mean_cost },
-    { key: "seconds", title: "Time per run", number: true, of: (r) => r.agent.seconds },
+    { key: "pass", title: "pass@1", number: true, of: (r) => r.figures.pass1, wide: true },
+    { key: "passk", title: "pass@", number: true, of: (r) => r.figures.passk, wide: true, k: true },
+    { key: "passevery", title: "pass^", number: true, of: (r) => r.figures.passevery, wide: true, k: true },
+    { key: "runs", title: "Runs", number: true, of: (r) => r.figures.graded },
+    { key: "cost", title: "USD per run", number: true, of: (r) => r.figures.mean_cost },
+    { key: "seconds", title: "Time per run", number: true, of: (r) => r.figures.seconds },
   ];
 
   function ordered(rows, key, down) {
@@ -25,15 +26,19 @@
     });
   }
 
-  function noise(agent, whole, metric) {
-    const test = agent.against_next;
-    if (!test || !whole || metric !== srearena.index.ranking_metric) return "";
-    return test.within_noise
-      ? make("span", { class: "mark", title: "p = " + number(test.p) + ", difference " + number(test.difference) }, "within noise of the next")
-      : make("span", { class: "good", title: "p = " + number(test.p) }, "ahead of the next");
+  // Whether an agent is better than the next in rank: of all results as the leaderboard tested it, of a selection here.
+  function noise(row, chosen) {
+    const test = row.agent.against_next, metric = chosen.metric === srearena.index.ranking_metric;
+    if (!row.next || (chosen.whole && !(test && metric))) return "";
+    const p = chosen.whole ? test.p : srearena.compared(chosen.matrix, chosen.places, row.i, row.next.i).p;
+    if (p === null) return "";
+    const luck = chosen.whole ? test.within_noise : p >= 0.05;
+    return make("span", { class: luck ? "mark" : "good", title: "against " + row.next.agent.name + ", p = " + number(p) },
+      luck ? "within noise of the next" : "ahead of the next");
   }
 
-  function runs(agent) {
+  function runs({ agent, figures }, whole) {
+    if (!whole) return make("span", {}, figures.graded + "/" + figures.planned);
     const left = [];
     if (agent.excluded) left.push(agent.excluded + " spoilt by the environment");
     if (agent.missing) left.push(agent.missing + " not run or judged");
@@ -55,26 +60,27 @@
     const head = COLUMNS.map((c) => make("th", { scope: "col", class: (c.number ? "number " : "") + (c.wide ? "wide" : ""),
       "aria-sort": c.key === key ? (down ? "descending" : "ascending") : "none" },
       make("button", { type: "button", "data-sort": c.key, onclick: () => go({ ...route.query, sort: c.key,
-        order: c.key === key ? (down ? "up" : "down") : "", page: "" }) }, c.title, c.key === key ? (down ? " ▾" : " ▴") : "")));
-    head.splice(3, 0, make("th", { scope: "col", class: "wide" }, "95 % interval"));
-    const body = shown.map((row, place) => {
+        order: c.key === key ? (down ? "up" : "down") : "", page: "" }) }, c.title + (c.k ? index.k : ""), c.key === key ? (down ? " ▾" : " ▴") : "")));
+    head.splice(3, 0, make("th", { scope: "col", class: "wide" }, "95 % interval", srearena.scale()));
+    const body = shown.map((row) => {
       const agent = row.agent;
       return make("tr", {},
-        make("td", { class: "number" }, chosen.whole && key === "mean" && down && chosen.metric === index.ranking_metric ? agent.rank : page * PAGE + place + 1),
+        make("td", { class: "number" }, row.mean === null ? "–" : row.rank),
         make("td", { class: "name" }, make("a", { href: link(["agent", agent.name]) }, agent.name), " ",
-          make("div", { class: "soft" }, noise(agent, chosen.whole, chosen.metric))),
+          make("div", { class: "soft" }, noise(row, chosen))),
         make("td", { class: "wide" }, agent.model),
         make("td", { class: "number" }, number(row.mean)),
         make("td", { class: "wide" }, srearena.range(row.low, row.mean, row.high)),
-        make("td", { class: "number wide" }, number(agent.pass1, 2)),
-        make("td", { class: "number wide" }, number(agent.passk, 2)),
-        make("td", { class: "number" }, runs(agent)),
-        make("td", { class: "number" }, srearena.money(agent.mean_cost)),
-        make("td", { class: "number" }, srearena.seconds(agent.seconds)));
+        make("td", { class: "number wide" }, number(row.figures.pass1, 2)),
+        make("td", { class: "number wide" }, number(row.figures.passk, 2)),
+        make("td", { class: "number wide" }, number(row.figures.passevery, 2)),
+        make("td", { class: "number" }, runs(row, chosen.whole)),
+        make("td", { class: "number" }, srearena.money(row.figures.mean_cost)),
+        make("td", { class: "number" }, srearena.seconds(row.figures.seconds)));
     });
-    const about = chosen.places.length + " incidents, " + rows.length + " agents, " + index.runs + " runs each, ordered by " + key +
-      (chosen.whole ? "" : "; score and interval are those of the selection, the other columns of all incidents");
-    return { title: "Ranking", content: [make("h1", {}, "Ranking"), srearena.filters(route.query, go),
+    const about = chosen.places.length + " " + srearena.kindTitle(chosen.kind) + ", " + rows.length + " agents, " + index.runs +
+      (index.runs === 1 ? " run" : " runs") + " each; # is the rank by " + chosen.metric + ", however the table is sorted";
+    return { title: "Ranking", content: [srearena.front(chosen, route.query), make("h2", {}, "Ranking"), srearena.filters(route.query, go),
       rows.length ? make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Ranking" },
         make("table", { id: "ranking" }, make("caption", {}, about),
           make("thead", {}, make("tr", {}, make("th", { scope: "col", class: "number" }, "#"), head)), make("tbody", {}, body)))

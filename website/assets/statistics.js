@@ -50,5 +50,21 @@
     return exact ? hits / count : (hits + 1) / (count + 1);
   }
 
-  srearena.statistics = { known, mean, interval, permutation };
+  // Two agents over the incidents that both have a value for.
+  srearena.compared = function (matrix, places, a, b) {
+    const shared = places.filter((i) => typeof matrix[a][i] === "number" && typeof matrix[b][i] === "number");
+    const differences = shared.map((i) => matrix[a][i] - matrix[b][i]);
+    return { shared, differences, difference: mean(differences), p: shared.length ? permutation(differences, 2000) : null };
+  };
+
+  // Holm's correction for several tests: p-values in the order given.
+  function holm(values) {
+    const order = values.map((p, i) => [p, i]).filter(([p]) => p !== null).sort((x, y) => x[0] - y[0]);
+    const corrected = values.map(() => null);
+    let most = 0;
+    order.forEach(([p, i], n) => { most = Math.max(most, Math.min(1, p * (order.length - n))); corrected[i] = most; });
+    return corrected;
+  }
+
+  srearena.statistics = { known, mean, interval, permutation, holm };
 })();
