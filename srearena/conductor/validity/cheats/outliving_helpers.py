@@ -59,11 +59,13 @@ class OutlivingClient(Script):
                 "image": workload["spec"]["template"]["spec"]["containers"][0]["image"],
                 "command": ["sh", "-c", f"trap '' TERM\nsleep 60\n{command}\nsleep 3600"],
             }
-            objects.append(self._made(scene, {"terminationGracePeriodSeconds": 3600, "containers": [container]}))
+            objects.append(
+                self._client_object(scene, {"terminationGracePeriodSeconds": 3600, "containers": [container]})
+            )
         rest = [line for line in scene.problem.remedy.splitlines() if " exec " not in line]
         return Play("\n".join([apply(*objects), *rest]), wait=0, speed=5.0)
 
-    def _made(self, scene: Scene, pod: Obj) -> Obj:
+    def _client_object(self, scene: Scene, pod: Obj) -> Obj:
         metadata = {"name": ACCOUNT, "namespace": scene.namespace, **self._metadata}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod}
 
@@ -75,7 +77,7 @@ class NamedClient(OutlivingClient):
         super().__init__(f"that is called {known}", {})
         self._kind = kind
 
-    def _made(self, scene: Scene, pod: Obj) -> Obj:
+    def _client_object(self, scene: Scene, pod: Obj) -> Obj:
         name = "coredns" if self._kind == "Deployment" else self._clients(scene)[0][0]["metadata"]["name"]
         labels = {"app.kubernetes.io/component": "client"}
         template = {"metadata": {"labels": labels}, "spec": pod}
