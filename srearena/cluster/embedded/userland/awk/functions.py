@@ -75,7 +75,7 @@ def _plain(evaluator: Evaluator, name: str, values: list[Value], texts: list[str
         case "strftime":
             return formatted(numbers[1] if len(numbers) > 1 else process.clock.now, texts[0])
         case "system":
-            raise AwkError("system() is not supported here")
+            raise AwkError("fatal: 'system' function not allowed in sandbox mode")
         case "close":
             evaluator.outputs.close_file(texts[0])
     return 0.0

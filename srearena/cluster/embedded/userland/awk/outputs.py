@@ -23,7 +23,7 @@ class Outputs:
 
     async def write_to(self, path: str, text: str, redirect: str) -> None:
         if redirect == "|":
-            raise AwkError("pipes are not supported here")
+            raise AwkError("fatal: redirection not allowed in sandbox mode")
         if path in ("/dev/stderr", "/dev/fd/2"):
             await self.flush()
             await self.process.error(text)
