@@ -330,7 +330,8 @@ class TestWorkloads:
         shop.kubectl("taint", "node", "worker-1", "key-")
         shop.kubectl("cordon", "worker-2")
         assert shop.columns("node", "worker-2")[1][1] == "Ready,SchedulingDisabled"
-        drained = shop.run("drain", "worker-2", "--ignore-daemonsets", "--force", "--timeout=50s")
+        words = ("--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=50s")
+        drained = shop.run("drain", "worker-2", *words)
         assert "node/worker-2 drained" in drained.out, drained.err
         shop.kubectl("uncordon", "worker-2")
         assert shop.columns("node", "worker-2")[1][1] == "Ready"
