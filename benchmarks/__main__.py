@@ -27,6 +27,7 @@ BENCHMARKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "applications": ((), ("hotel_reservation",)),
     "arena": ((), ()),
     "episodes": ((), ("--episodes", "2")),
+    "learning_curve": ((), ("--worlds", "1", "1")),
     "collectors": ((), ("20",)),
     "network": ((), ()),
     "promql": ((), ("--pods", "20")),

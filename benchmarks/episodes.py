@@ -210,18 +210,14 @@ def soak(folder: Path, episodes: int) -> list[str]:
             template = templates[number % len(templates)]
             with template.fork()[0] as episode:
                 failed += mixed(episode, number // len(templates))
-            if (
-                number == 2 * len(templates) * KINDS - 1
-                or number == episodes - 1
-                or number % max(1, episodes // 10) == 0
-            ):
+            if number == len(templates) * KINDS - 1 or number == episodes - 1 or number % max(1, episodes // 10) == 0:
                 for one in templates:
                     one.fork()[0].close()  # a template waits for the copies that have ended
                 wait_for_ends(2 * len(templates))
                 last = Footprint.measure(folder)
                 print(f"after {number + 1}: {last}", flush=True)
-                if first is None and number >= 2 * len(templates) * KINDS - 1:
-                    first = last  # every kind has been met in every application, twice
+                if first is None and number >= len(templates) * KINDS - 1:
+                    first = last  # every kind has been met in every application
     finally:
         for template in templates:
             template.close()
