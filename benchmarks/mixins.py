@@ -245,6 +245,7 @@ apiVersion: v1
 kind: Pod
 metadata: {name: filling, namespace: subjects}
 spec:
+  nodeName: control-plane  # whose kubelet is not restarted below
   containers:
   - name: main
     image: busybox:1.36
