@@ -181,6 +181,19 @@ def test_a_healthy_recording_says_that_its_symptom_is_an_old_one(recording: Make
     assert "no symptom began during the recording" in reply["notes"][-1]
 
 
+def test_changes_of_a_recording_without_symptoms_are_listed(recording: MakeRecording) -> None:
+    """A pod that failed at the start is no symptom; an edit at 10:08 has not been felt yet."""
+    objects = [
+        _deployment(5, "cart:1", [("kubectl-create", -60)]),
+        _deployment(10, "cart:2", [("kubectl-create", -60), ("kubectl-edit", 8)]),
+    ]
+    workspace = recording(alerts={5: [], 10: []}, events=[_event(2, "store-0", 1)], objects=objects)
+    reply = call_tool(workspace, "change_impact")
+    assert [(row["entity"], row["time"]) for row in reply["data"]] == [("shop/Deployment/cart", "2025-06-01T10:08:00Z")]
+    assert reply["summary"]["symptom_time"] is None
+    assert "none is known to have done harm" in reply["notes"][-1]
+
+
 def test_a_service_whose_calls_are_all_late_is_the_suspect_itself(recording: MakeRecording) -> None:
     """Search's packets are delayed by a second: its calls of geo and rate are late, geo and rate themselves are not."""
     spans = []

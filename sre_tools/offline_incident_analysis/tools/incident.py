@@ -28,6 +28,8 @@ from srearena.snapshots import Snapshot
 _MAX_SAMPLES = 3_000_000  # chosen: the timeline omits the metrics of larger snapshots
 # Weight of a change by kind; chosen: what people edit counts more than what controllers create.
 _WEIGHT = {"ConfigMap": 1.0, "Secret": 1.0, "Deployment": 1.0, "Service": 1.0, "Pod": 0.3, "ReplicaSet": 0.3}
+_MOST_WEIGHT = 1.2  # of chaos experiments
+_UNCONNECTED = 0.3  # nearness of what the topology does not connect with the symptom
 _STAGED = 0.1  # weight of a change that is part of the deployment of a whole application
 _SOURCES = Literal["change", "alert", "event", "log", "trace", "metric"]
 
@@ -234,6 +236,30 @@ def _certain(symptom: Symptom) -> tuple[datetime, str]:
     return row["time"] + margin, str(row["entity"])
 
 
+def _changes_without_symptom(snapshot: Snapshot, changes: list[Change]) -> Answer | None:
+    """The changes during a recording in which no symptom began, by kind; None without any."""
+    began = _recording_began(snapshot)
+    rows: list[Row] = [
+        {
+            "score": round(100 * _UNCONNECTED * _weight(change) / _MOST_WEIGHT, 1),
+            "entity": entity_id(change.namespace, change.kind, change.name),
+            "type": change.type,
+            "change": change_text(change),
+            "time": iso_time(change.time),
+            "time_exact": change.exact,
+            "minutes_before_symptom": None,
+            "hops_to_symptom": None,
+        }
+        for change in changes
+        if began is not None and change.time.replace(tzinfo=None) >= began
+    ]
+    if not rows:
+        return None
+    rows.sort(key=lambda row: (-float(row["score"]), str(row["entity"])))
+    note = "no symptom began during the recording: these are its changes, and none is known to have done harm"
+    return Answer(rows, {"symptom_time": None, "symptom_entity": None}, [note])
+
+
 class ImpactArguments(Arguments):
     snapshot_dir: str | None = Field(None, description="leave out for the server's snapshot")
     symptom_time: str | None = Field(None, description="ISO 8601; the first symptom is found if left out")
@@ -271,12 +297,16 @@ def _score(change: Change, symptom: datetime, window: timedelta, hops: int | Non
     """
     gap = max((symptom - change.time).total_seconds(), 0.0)
     closeness = 1.0 - 0.5 * min(gap / window.total_seconds(), 1.0)
-    nearness = 0.3 if hops is None else 1.0 / (1 + 0.25 * hops)
-    weight = _WEIGHT.get(change.kind, 0.8 if change.type == "modified" else 0.5)
-    weight *= 1.0 if change.type == "modified" else 0.8
+    nearness = _UNCONNECTED if hops is None else 1.0 / (1 + 0.25 * hops)
+    return round(100 * closeness * nearness * _weight(change) / _MOST_WEIGHT, 1)
+
+
+def _weight(change: Change) -> float:
+    """How suspicious a change is by its kind."""
     if "Chaos" in change.kind:
-        weight = 1.2
-    return round(100 * closeness * nearness * weight / 1.2, 1)
+        return _MOST_WEIGHT
+    weight = _WEIGHT.get(change.kind, 0.8 if change.type == "modified" else 0.5)
+    return weight * (1.0 if change.type == "modified" else 0.8)
 
 
 @tool(
@@ -303,6 +333,10 @@ def change_impact(call: Call, arguments: ImpactArguments) -> Answer:
     if requested_time is None and symptom_row is None:
         return Answer([], {}, ["no symptom in alerts, traces, logs or events; give symptom_time"])
     changes = all_changes(call.snapshot)
+    if first is not None and requested_time is None and not recent:
+        meanwhile = _changes_without_symptom(call.snapshot, changes)
+        if meanwhile is not None:
+            return meanwhile
     added = [change for change in changes if change.type == "added"]
     staged = {id(added[position]) for position in mass_creations([(change.time, change.kind) for change in added])}
     tz = symptom_row["time"].tzinfo if symptom_row else changes[0].time.tzinfo if changes else None
