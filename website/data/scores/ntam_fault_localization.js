@@ -1,1 +1,1 @@
-srearena.receive("scores/ntam_fault_localization",[[1.0,1.0,0.4783,1.0,1.0,1.0]]);
+srearena.receive("scores/ntam_fault_localization",[[1.0,1.0,0.6471,1.0,1.0,1.0],[0.0,0.0,0.0,0.0,0.0,0.0]]);

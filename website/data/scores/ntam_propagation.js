@@ -1,1 +1,1 @@
-srearena.receive("scores/ntam_propagation",[[1.0,0.902,0.7996,0.7097,1.0,0.7089]]);
+srearena.receive("scores/ntam_propagation",[[1.0,0.902,0.7996,1.0,1.0,0.9118],[0.0,0.0,0.0,0.0,0.0,0.0]]);

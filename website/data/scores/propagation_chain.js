@@ -1,1 +1,1 @@
-srearena.receive("scores/propagation_chain",[[1.0,0.5943,0.4812,0.6667,1.0,0.6818]]);
+srearena.receive("scores/propagation_chain",[[1.0,0.6207,0.5366,1.0,1.0,0.75],[0.0,0.0,0.0,0.0,0.0,0.0]]);

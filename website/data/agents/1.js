@@ -1,0 +1,1 @@
+srearena.receive("agents/1",[[0,[[1,"no_answer",0.0]],0.0],[1,[[1,"no_answer",0.0]],0.0],[2,[[1,"no_answer",0.0]],0.0],[3,[[1,"no_answer",0.0]],0.0],[4,[[1,"no_answer",0.0]],0.0],[5,[[1,"no_answer",0.0]],0.0]]);
