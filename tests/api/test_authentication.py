@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import ssl
 
 import httpx
 import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding
 
+from srearena.cluster.embedded.keys import derived_rsa_key, is_probable_prime
 from srearena.cluster.embedded.programs.agnhost.issuer_discovery import NotValid, check_signature
 from srearena.cluster.embedded.registry.identity import User
 from tests.clusters import RunningApi
@@ -190,13 +195,13 @@ def test_tokens_can_be_checked_with_the_keys_of_their_issuer(http: httpx.Client)
     token = http.post(path, json=request).json()["status"]["token"]
     check_signature(token, keys)
     head, payload, signature = token.split(".")
+    algorithms = {key["alg"] for key in keys} | {json.loads(base64.urlsafe_b64decode(head + "=="))["alg"]}
+    assert algorithms == {"RS256"} == set(configuration["id_token_signing_alg_values_supported"])
     with pytest.raises(NotValid):
         check_signature(f"{head}.{payload[:-2]}AA.{signature}", keys)
 
 
 def test_a_token_can_come_as_a_websocket_subprotocol(api: RunningApi) -> None:
-    import base64
-
     from websockets.exceptions import InvalidStatus
     from websockets.sync.client import connect
 
@@ -213,3 +218,26 @@ def test_a_token_can_come_as_a_websocket_subprotocol(api: RunningApi) -> None:
                 raise AssertionError("it must not be accepted")
         except InvalidStatus as refused:
             assert refused.response.status_code == status
+
+
+def test_keys_for_tokens_follow_from_the_secret() -> None:
+    key, other = derived_rsa_key(b"secret", "signing"), derived_rsa_key(b"secrets", "signing")
+    assert key.key_size == other.key_size == 2048
+    numbers = key.private_numbers()
+    derived_rsa_key.cache_clear()
+    assert derived_rsa_key(b"secret", "signing").private_numbers() == numbers
+    assert other.private_numbers() != numbers
+    signature = key.sign(b"text", padding.PKCS1v15(), hashes.SHA256())
+    # With the public numbers alone, which know nothing of the factors, and by the private exponent alone.
+    numbers.public_numbers.public_key().verify(signature, b"text", padding.PKCS1v15(), hashes.SHA256())
+    n = numbers.public_numbers.n
+    assert pow(pow(2, numbers.d, n), numbers.public_numbers.e, n) == 2
+
+
+def test_primes_differ_from_other_odd_numbers() -> None:
+    def by_division(number: int) -> bool:
+        return all(number % divisor for divisor in range(3, int(number**0.5) + 1, 2))
+
+    odd = range(9, 20_001, 2)
+    assert [is_probable_prime(number) for number in odd] == [by_division(number) for number in odd]
+    assert is_probable_prime(2**521 - 1) and not is_probable_prime((2**521 - 1) * (2**127 - 1))

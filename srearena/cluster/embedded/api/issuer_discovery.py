@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from srearena.cluster.embedded.api.requests import Request
-from srearena.cluster.embedded.registry.tokens import ISSUER
+from srearena.cluster.embedded.registry.tokens import ALGORITHM, ISSUER
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.api.backend import Backend
@@ -25,7 +25,7 @@ async def serve(backend: Backend, request: Request) -> bool:
             "jwks_uri": f"{ISSUER}{KEYS}",
             "response_types_supported": ["id_token"],
             "subject_types_supported": ["public"],
-            "id_token_signing_alg_values_supported": ["ES256"],
+            "id_token_signing_alg_values_supported": [ALGORITHM],
         }
         await request.reply(200, orjson.dumps(document), headers=cached)
         return True

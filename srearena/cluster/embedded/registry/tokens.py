@@ -1,6 +1,6 @@
 """Tokens of service accounts: signed by the cluster, bound to objects, and worthless once those are gone.
 
-A token is a JWT (ES256). Its signature is deterministic, and the key is derived from the cluster's secret, so every
+A token is a JWT (RS256). Its signature is deterministic, and the key is derived from the cluster's secret, so every
 `TokenIssuer` of a world issues and accepts the same tokens: the API on the wire, the kubelet that mounts a token
 into a pod, and the controller that fills token secrets need not know each other.
 """
@@ -15,17 +15,17 @@ from typing import Any, Final, cast
 import orjson
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.durations import parse_time
-from srearena.cluster.embedded.keys import derived_key
+from srearena.cluster.embedded.keys import derived_rsa_key
 from srearena.cluster.embedded.objects import Obj, dig, meta, name_of, namespace_of, uid_of
 from srearena.cluster.embedded.randomness import Randomness
 from srearena.cluster.embedded.registry.identity import User, service_account
 from srearena.cluster.embedded.store import Store
 
+ALGORITHM: Final = "RS256"
 ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
 LEGACY_ISSUER: Final = "kubernetes/serviceaccount"
 _EXTRA: Final = "authentication.kubernetes.io/"
@@ -46,6 +46,34 @@ def _decoded(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
+class _Signer:
+    """A key, with what follows from it."""
+
+    def __init__(self, key: rsa.RSAPrivateKey) -> None:
+        self._key = key
+        self.public = key.public_key()
+        encoded = self.public.public_bytes(
+            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+        self.key_id = _encoded(hashlib.sha256(encoded).digest())
+        self._header = _encoded(orjson.dumps({"alg": ALGORITHM, "kid": self.key_id}))
+
+    def token(self, claims: Obj) -> str:
+        text = f"{self._header}.{_encoded(orjson.dumps(claims))}"
+        return f"{text}.{_encoded(self._key.sign(text.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
+
+    def claims(self, token: str) -> Obj:
+        """What the token states; TokenRefused where this key did not sign it."""
+        text, _, signature = token.rpartition(".")
+        try:
+            if not text.startswith(f"{self._header}."):
+                raise TokenRefused("invalid bearer token")
+            self.public.verify(_decoded(signature), text.encode(), padding.PKCS1v15(), hashes.SHA256())
+        except (InvalidSignature, ValueError):
+            raise TokenRefused("invalid bearer token") from None
+        return cast(Obj, orjson.loads(_decoded(text.partition(".")[2])))
+
+
 class TokenIssuer:
     def __init__(self, clock: Clock, store: Store, randomness: Randomness) -> None:
         self._clock = clock
@@ -55,20 +83,21 @@ class TokenIssuer:
 
     def renew(self) -> None:
         """Use the key of the world's present secret: tokens that were signed with another one are refused."""
-        self._key = derived_key(self._randomness.secret("service-accounts"), "signing")
-        public = self._key.public_key().public_bytes(
-            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
-        self._key_id = _encoded(hashlib.sha256(public).digest())
-        header = {"alg": "ES256", "kid": self._key_id}
-        self._header = _encoded(orjson.dumps(header))
+        self._made: _Signer | None = None
         self._verified: dict[str, Obj] = {}
+
+    @property
+    def _signer(self) -> _Signer:
+        """Made when a token is first signed or checked: many clusters never do either."""
+        if self._made is None:
+            self._made = _Signer(derived_rsa_key(self._randomness.secret("service-accounts"), "signing"))
+        return self._made
 
     def public_key(self) -> Obj:
         """The key that tokens are checked with, as a JSON Web Key."""
-        numbers = self._key.public_key().public_numbers()
-        x, y = (_encoded(number.to_bytes(32)) for number in (numbers.x, numbers.y))
-        return {"use": "sig", "kty": "EC", "kid": self._key_id, "crv": "P-256", "alg": "ES256", "x": x, "y": y}
+        numbers = self._signer.public.public_numbers()
+        n, e = (_encoded(number.to_bytes((number.bit_length() + 7) // 8)) for number in (numbers.n, numbers.e))
+        return {"use": "sig", "kty": "RSA", "kid": self._signer.key_id, "alg": ALGORITHM, "n": n, "e": e}
 
     # Issuing
 
@@ -129,10 +158,7 @@ class TokenIssuer:
         return self._signed(orjson.loads(_decoded(parts[1]))) if len(parts) == 3 else token
 
     def _signed(self, claims: Obj) -> str:
-        text = f"{self._header}.{_encoded(orjson.dumps(claims))}"
-        signature = self._key.sign(text.encode(), ec.ECDSA(hashes.SHA256(), deterministic_signing=True))
-        r, s = decode_dss_signature(signature)
-        return f"{text}.{_encoded(r.to_bytes(32) + s.to_bytes(32))}"
+        return self._signer.token(claims)
 
     # Checking
 
@@ -161,16 +187,7 @@ class TokenIssuer:
         found = self._verified.get(token)
         if found is not None:
             return found
-        text, _, signature = token.rpartition(".")
-        try:
-            raw = _decoded(signature)
-            if not text.startswith(f"{self._header}.") or len(raw) != 64:
-                raise TokenRefused("invalid bearer token")
-            der = encode_dss_signature(int.from_bytes(raw[:32]), int.from_bytes(raw[32:]))
-            self._key.public_key().verify(der, text.encode(), ec.ECDSA(hashes.SHA256()))
-        except (InvalidSignature, ValueError):
-            raise TokenRefused("invalid bearer token") from None
-        claims = cast(Obj, orjson.loads(_decoded(text.partition(".")[2])))
+        claims = self._signer.claims(token)
         if len(self._verified) >= 1024:
             self._verified.clear()
         self._verified[token] = claims

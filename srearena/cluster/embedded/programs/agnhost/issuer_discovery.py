@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from srearena.cluster.embedded.machine.networking.sockets import HttpRequest
 from srearena.cluster.embedded.machine.processes.process import Process
@@ -85,13 +84,11 @@ async def _fetch(process: Process, url: str) -> Obj:
 def check_signature(token: str, keys: list[Obj]) -> None:
     head, payload, signature = token.strip().split(".")
     key = next((key for key in keys if key["kid"] == _json(head)["kid"]), None)
-    if key is None or key["kty"] != "EC":
+    if key is None or key["kty"] != "RSA":
         raise NotValid("failed to verify signature: failed to verify id token signature")
-    x, y = (int.from_bytes(_bytes(key[name])) for name in ("x", "y"))
-    public = ec.EllipticCurvePublicNumbers(x, y, ec.SECP256R1()).public_key()
-    raw = _bytes(signature)
-    encoded = encode_dss_signature(int.from_bytes(raw[:32]), int.from_bytes(raw[32:]))
+    n, e = (int.from_bytes(_bytes(key[name])) for name in ("n", "e"))
+    public = rsa.RSAPublicNumbers(e, n).public_key()
     try:
-        public.verify(encoded, f"{head}.{payload}".encode(), ec.ECDSA(hashes.SHA256()))
+        public.verify(_bytes(signature), f"{head}.{payload}".encode(), padding.PKCS1v15(), hashes.SHA256())
     except InvalidSignature:
         raise NotValid("failed to verify signature: failed to verify id token signature") from None
