@@ -1,154 +1,158 @@
-"""Environment and identity of containers: where values come from, and what is said when they do not come."""
+"""The kubelet's configuration file: what it changes at the next start, and with what the kubelet does not start."""
 
 from __future__ import annotations
 
-import base64
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+import yaml
 
-from srearena.cluster.embedded.kubelet.environment import expand
-from srearena.cluster.embedded.objects import Obj
+from srearena.cluster.embedded.kubelet.node import configuration
+from srearena.cluster.embedded.kubelet.node.configuration import (
+    DEFAULT_TEXT,
+    PATH,
+    ConfigurationRefused,
+    load,
+    parsed,
+    put_file,
+)
+from srearena.cluster.embedded.machine.machine import NodeSpec
+from srearena.cluster.embedded.objects import Obj, condition
 from tests.kubelet.harness import Lab
 
-BUSYBOX = "busybox:1.36"
+GIB = 1024**3
 
 
-def secret(lab: Lab, name: str, data: dict[str, str]) -> None:
-    encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
-    lab.create("secrets", {"kind": "Secret", "type": "Opaque", "metadata": {"name": name}, "data": encoded})
+@pytest.fixture
+def lab() -> Lab:
+    return Lab(NodeSpec("worker", memory="4Gi", disk="50Gi"), NodeSpec("other"))
 
 
-def printed(lab: Lab, env: list[Obj], **container: object) -> dict[str, str]:
-    lab.run(image=BUSYBOX, command=["env"], env=env, spec={"restartPolicy": "Never"}, **container)
-    lab.pass_time(6)
-    return dict(line.split("=", 1) for line in lab.log().splitlines())
+def node_of(lab: Lab, name: str = "worker") -> Obj:
+    found = lab.client.get("nodes", "", name)
+    assert found is not None
+    return found
 
 
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ({"configMapKeyRef": {"name": "missing", "key": "k"}}, 'configmap "missing" not found'),
-        ({"secretKeyRef": {"name": "missing", "key": "k"}}, 'secret "missing" not found'),
-        ({"configMapKeyRef": {"name": "there", "key": "k"}}, "couldn't find key k in ConfigMap default/there"),
-        ({"secretKeyRef": {"name": "hidden", "key": "k"}}, "couldn't find key k in Secret default/hidden"),
-    ],
-)
-def test_a_missing_source_is_a_config_error(lab: Lab, source: Obj, message: str) -> None:
-    lab.config_map("there", {"other": "1"})
-    secret(lab, "hidden", {"other": "1"})
-    lab.run(image=BUSYBOX, command=["sleep", "1000"], env=[{"name": "A", "valueFrom": source}])
-    lab.pass_time(5)
-    assert lab.waiting() == ("CreateContainerConfigError", message)
-    assert f"Error: {message}" in lab.messages(reason="Failed")
-    assert lab.status()["phase"] == "Pending"
+def configure(lab: Lab, text: str = DEFAULT_TEXT, **settings: object) -> None:
+    """Edit the file of a node and restart its kubelet."""
+    put_file(lab.kubelet.machine, PATH, yaml.safe_dump({**yaml.safe_load(text), **settings}))
+    lab.nodes.access.restart_kubelet("worker")
 
 
-def test_creating_what_was_missing_heals_the_pod(lab: Lab) -> None:
-    lab.run(image=BUSYBOX, command=["sleep", "1000"], envFrom=[{"configMapRef": {"name": "late"}}])
+def journal(lab: Lab) -> str:
+    return "\n".join(entry.text for entry in lab.kubelet.machine.journal.of("kubelet"))
+
+
+def test_capacity_and_allocatable_follow_from_the_file(lab: Lab) -> None:
+    assert node_of(lab)["status"]["capacity"]["pods"] == "110"
+    reserved = {"kubeReserved": {"cpu": "500m", "memory": "512Mi"}, "systemReserved": {"cpu": "1"}}
+    configure(lab, maxPods=3, evictionHard={"memory.available": "1Gi", "nodefs.available": "20%"}, **reserved)
+    status = node_of(lab)["status"]
+    assert (status["capacity"]["pods"], status["capacity"]["cpu"]) == ("3", "4")
+    assert status["allocatable"]["cpu"] == "2500m"
+    assert status["allocatable"]["memory"] == "2560Mi"
+    assert status["allocatable"]["ephemeral-storage"] == str(50 * GIB - 10 * GIB)
+    assert node_of(lab, "other")["status"]["capacity"]["pods"] == "110"
+    for number in range(4):
+        lab.run(f"pod-{number}")
+    lab.pass_time(2)
+    reasons = [lab.status(f"pod-{number}").get("reason") for number in range(4)]
+    assert reasons == [None, None, None, "OutOfpods"]
+
+
+def test_a_file_is_read_at_the_start_only(lab: Lab) -> None:
+    put_file(lab.kubelet.machine, PATH, DEFAULT_TEXT + "maxPods: 7\n")
+    lab.pass_time(400)
+    assert node_of(lab)["status"]["capacity"]["pods"] == "110"
+    assert lab.nodes.agent.configuration("worker")["maxPods"] == 110
+    lab.nodes.access.restart_kubelet("worker")
+    assert node_of(lab)["status"]["capacity"]["pods"] == "7"
+    assert lab.nodes.agent.configuration("worker")["maxPods"] == 7
+
+
+def test_thresholds_decide_about_pressure(lab: Lab) -> None:
+    lab.run("idle")
     lab.pass_time(20)
-    assert lab.waiting()[0] == "CreateContainerConfigError"
-    lab.config_map("late", {"K": "v"})
+    configure(lab, evictionHard={"memory.available": "99%"}, evictionPressureTransitionPeriod="30s")
     lab.pass_time(20)
-    assert lab.is_ready()
-    assert lab.container()["restartCount"] == 0
+    assert (condition(node_of(lab), "MemoryPressure") or {})["status"] == "True"
+    assert lab.status("idle")["reason"] == "Evicted"
+    configure(lab, evictionPressureTransitionPeriod="30s")
+    lab.pass_time(45)
+    assert (condition(node_of(lab), "MemoryPressure") or {})["status"] == "False"
 
 
-def test_optional_sources_may_be_missing(lab: Lab) -> None:
-    env = [
-        {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "missing", "key": "k", "optional": True}}},
-        {"name": "B", "value": "b"},
-    ]
-    found = printed(lab, env)
-    assert "A" not in found
-    assert found["B"] == "b"
+def test_new_pods_get_the_name_servers_of_the_file(lab: Lab) -> None:
+    configure(lab, clusterDNS=["10.96.0.99"], clusterDomain="other.example")
+    lab.run("new")
+    lab.pass_time(10)
+    sandbox = lab.nodes.sandbox("default", "new")
+    assert sandbox is not None
+    record = sandbox.latest("main")
+    assert record is not None and record.container is not None
+    place = next(mount for mount in record.container.filesystem.mounts if mount.path == "/etc/resolv.conf")
+    text = place.root.read_at(0, 1000).decode()  # type: ignore[attr-defined]
+    assert text.startswith("search default.svc.other.example svc.other.example other.example\nnameserver 10.96.0.99\n")
 
 
-def test_values_come_from_everywhere(lab: Lab) -> None:
-    lab.config_map("settings", {"LEVEL": "debug", "COLOUR": "blue"})
-    secret(lab, "keys", {"token": "s3cret"})
-    env = [
-        {"name": "COLOUR", "value": "red"},
-        {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "token"}}},
-        {"name": "WHO", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-        {"name": "WHERE", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
-        {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}}},
-        {"name": "MEMORY", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory"}}},
-        {"name": "TEXT", "value": "$(WHO)-$(TOKEN) $$(WHO) $(NOBODY)"},
-    ]
-    found = printed(
-        lab,
-        env,
-        envFrom=[{"configMapRef": {"name": "settings"}, "prefix": ""}],
-        resources={"limits": {"cpu": "250m", "memory": "64Mi"}},
-    )
-    assert found["LEVEL"] == "debug"
-    assert found["COLOUR"] == "red"
-    assert found["TOKEN"] == "s3cret"
-    assert found["WHO"] == "web"
-    assert found["WHERE"] == lab.status()["podIP"]
-    assert found["CPU"] == "250"
-    assert found["MEMORY"] == str(64 * 1024**2)
-    assert found["TEXT"] == "web-s3cret $(WHO) $(NOBODY)"
+def test_a_kubelet_that_cannot_read_its_file_is_started_again_until_it_can(lab: Lab) -> None:
+    lab.run("kept")
+    lab.pass_time(20)
+    put_file(lab.kubelet.machine, PATH, DEFAULT_TEXT.replace("clusterDomain: ", "clusterDomain "))
+    lab.nodes.access.restart_kubelet("worker")
+    service = lab.kubelet.machine.services["kubelet"]
+    assert service.state == ("activating", "auto-restart")
+    lab.pass_time(60)
+    assert journal(lab).count("failed to load Kubelet config file") == 7
+    assert "kubelet.service: Failed with result 'exit-code'." in journal(lab)
+    sandbox = lab.nodes.sandbox("default", "kept")
+    assert sandbox is not None and any(True for _ in sandbox.running())
+    put_file(lab.kubelet.machine, PATH, DEFAULT_TEXT)
+    lab.pass_time(12)
+    assert service.state == ("active", "running")
+    assert (condition(node_of(lab), "Ready") or {})["status"] == "True"
 
 
-def test_services_of_the_namespace_are_announced(lab: Lab) -> None:
-    lab.create(
-        "services",
-        {
-            "kind": "Service",
-            "metadata": {"name": "my-db"},
-            "spec": {"clusterIP": "10.96.7.7", "ports": [{"name": "sql", "port": 5432, "protocol": "TCP"}]},
-        },
-    )
-    found = printed(lab, [{"name": "URL", "value": "db://$(MY_DB_SERVICE_HOST):$(MY_DB_SERVICE_PORT)"}])
-    assert found["MY_DB_SERVICE_HOST"] == "10.96.7.7"
-    assert found["MY_DB_SERVICE_PORT_SQL"] == "5432"
-    assert found["MY_DB_PORT"] == "tcp://10.96.7.7:5432"
-    assert found["MY_DB_PORT_5432_TCP_ADDR"] == "10.96.7.7"
-    assert found["URL"] == "db://10.96.7.7:5432"
+def test_a_stopped_service_is_not_started_again(lab: Lab) -> None:
+    put_file(lab.kubelet.machine, PATH, "kind: Nonsense\n")
+    lab.nodes.access.restart_kubelet("worker")
+    lab.nodes.access.stop_kubelet("worker")
+    put_file(lab.kubelet.machine, PATH, DEFAULT_TEXT)
+    lab.pass_time(60)
+    assert lab.kubelet.machine.services["kubelet"].state == ("inactive", "dead")
 
 
-def test_services_are_not_announced_to_who_does_not_want_it(lab: Lab) -> None:
-    lab.create(
-        "services",
-        {"kind": "Service", "metadata": {"name": "db"}, "spec": {"clusterIP": "10.96.7.7", "ports": [{"port": 5432}]}},
-    )
-    lab.run(image=BUSYBOX, command=["env"], spec={"restartPolicy": "Never", "enableServiceLinks": False})
-    lab.pass_time(6)
-    assert "DB_SERVICE_HOST" not in lab.log()
+REFUSED = {
+    "maxPods: many": "cannot unmarshal string into Go struct field KubeletConfiguration.maxPods of type int32",
+    "maxPods: -1": "maxPods (--max-pods) -1 must not be negative",
+    "imageGCLowThresholdPercent: 90": "must be less than imageGCHighThresholdPercent",
+    "evictionHard: {nodefs.free: 10%}": "unsupported eviction signal nodefs.free",
+    "evictionHard: {nodefs.available: 110%}": "eviction percentage threshold nodefs.available must be less than 100%",
+    "evictionHard: {nodefs.available: lots}": "quantities must match the regular expression",
+    "evictionHard: {nodefs.available: 10}": "cannot unmarshal number into Go struct field",
+    "evictionPressureTransitionPeriod: soon": 'time: invalid duration "soon"',
+    "a: [": "yaml: line ",
+}
 
 
-@pytest.mark.parametrize(
-    ("image", "security", "words"),
-    [
-        (BUSYBOX, {"runAsNonRoot": True}, "container has runAsNonRoot and image will run as root"),
-        (BUSYBOX, {"runAsNonRoot": True, "runAsUser": 0}, "container's runAsUser breaks non-root policy"),
-    ],
-)
-def test_root_is_refused_where_it_was_forbidden(lab: Lab, image: str, security: Obj, words: str) -> None:
-    pod = lab.run(image=image, command=["sleep", "9"], securityContext=security)
-    lab.pass_time(5)
-    where = f'(pod: "web_default({pod["metadata"]["uid"]})", container: main)'
-    assert lab.waiting() == ("CreateContainerConfigError", f"{words} {where}")
+@pytest.mark.parametrize("line", REFUSED)
+def test_what_a_kubelet_does_not_start_with(line: str) -> None:
+    with pytest.raises(ConfigurationRefused) as refused:
+        parsed(f"{DEFAULT_TEXT}{line}\n".encode())
+    assert REFUSED[line] in str(refused.value)
 
 
-def test_command_and_arguments_are_expanded(lab: Lab) -> None:
-    lab.run(
-        image=BUSYBOX,
-        command=["echo", "$(NAME)"],
-        args=["$$(NAME)"],
-        env=[{"name": "NAME", "value": "hello"}],
-        spec={"restartPolicy": "Never"},
-    )
-    lab.pass_time(6)
-    assert lab.log() == "hello $(NAME)\n"
-
-
-@given(st.text(alphabet="$()AB x", max_size=30))
-def test_expansion_never_fails_and_leaves_plain_text_alone(text: str) -> None:
-    result = expand(text, {"A": "1"})
-    if "$" not in text:
-        assert result == text
-    assert expand(text.replace("$", "$$"), {"A": "1"}) == text
+def test_files_and_sockets_that_the_file_names_must_be_there(lab: Lab) -> None:
+    machine = lab.kubelet.machine
+    assert load(machine).max_pods == 110
+    for old, new, problem in (
+        ("pki/ca.crt", "pki/none.crt", "open /etc/kubernetes/pki/none.crt: no such file or directory"),
+        ('Endpoint: ""', "Endpoint: unix:///run/x.sock", "dial unix /run/x.sock: connect: no such file or directory"),
+        ("kind: Kubelet", "kind: Cubelet", 'no kind "CubeletConfiguration" is registered for version'),
+    ):
+        put_file(machine, PATH, DEFAULT_TEXT.replace(old, new))
+        with pytest.raises(ConfigurationRefused, match=problem):
+            load(machine)
+    folder = configuration.make_folders(configuration._root(machine), "/var/lib/kubelet")
+    folder.drop("config.yaml")
+    with pytest.raises(ConfigurationRefused, match="open /var/lib/kubelet/config.yaml: no such file"):
+        load(machine)

@@ -13,7 +13,6 @@ from urllib.parse import quote
 
 import orjson
 
-from srearena.cluster.embedded.api.pod_containers import KUBELET_PORT
 from srearena.cluster.embedded.kubelet.summary import resource_metrics
 from srearena.cluster.embedded.machine.files.inodes import Directory, File, Generated, Node, Symlink
 from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of
@@ -59,7 +58,7 @@ def answer(backend: Backend, agent: NodeAgent, node: str, method: str, parts: tu
         case ("metrics", *page) if page in ([], ["cadvisor"], ["probes"]) and backend.component_metrics is not None:
             return Answer(200, backend.component_metrics.of_kubelet(node, "/" + "/".join(parts)), CONTENT_TYPE)
         case ("configz",):
-            return _json({"kubeletconfig": _configuration(backend, node)})
+            return _json({"kubeletconfig": agent.configuration(node)})
         case ("logs", *rest):
             return _log_file(agent.log_files(node), [part for part in rest if part], path)
     return _NOT_FOUND
@@ -108,49 +107,3 @@ def _inside(folder: Directory, target: str) -> Node | None:
     for part in target.removeprefix("/var/log/").split("/") if target.startswith("/var/log/") else ():
         here = here.get(part) if isinstance(here, Directory) and part not in ("", "..") else None
     return here if here is not folder else None
-
-
-def _configuration(backend: Backend, node: str) -> Obj:
-    """What the kubelet runs with, as far as the simulated one has settings."""
-    capacity = dig(backend.store.get("nodes", "", node) or {}, "status", "capacity", default={})
-    return {
-        "kind": "KubeletConfiguration",
-        "apiVersion": "kubelet.config.k8s.io/v1beta1",
-        "enableServer": True,
-        "staticPodPath": "/etc/kubernetes/manifests",
-        "syncFrequency": "1m0s",
-        "fileCheckFrequency": "20s",
-        "address": "0.0.0.0",
-        "port": KUBELET_PORT,
-        "rotateCertificates": True,
-        "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True, "cacheTTL": "2m0s"}},
-        "authorization": {"mode": "Webhook"},
-        "clusterDomain": "cluster.local",
-        "clusterDNS": ["10.96.0.10"],
-        "nodeStatusUpdateFrequency": "10s",
-        "nodeStatusReportFrequency": "5m0s",
-        "nodeLeaseDurationSeconds": 40,
-        "imageGCHighThresholdPercent": 85,
-        "imageGCLowThresholdPercent": 80,
-        "cgroupDriver": "systemd",
-        "cgroupsPerQOS": True,
-        "maxPods": int(capacity.get("pods", "110")),
-        "podPidsLimit": -1,
-        "cpuCFSQuota": True,
-        "containerLogMaxSize": "10Mi",
-        "containerLogMaxFiles": 5,
-        "evictionHard": {
-            "imagefs.available": "15%",
-            "memory.available": "100Mi",
-            "nodefs.available": "10%",
-            "nodefs.inodesFree": "5%",
-        },
-        "evictionPressureTransitionPeriod": "5m0s",
-        "enableControllerAttachDetach": True,
-        "makeIPTablesUtilChains": True,
-        "serializeImagePulls": True,
-        "failSwapOn": False,
-        "enableDebuggingHandlers": True,
-        "enableSystemLogHandler": True,
-        "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
-    }

@@ -73,6 +73,10 @@ class NodeAgent(Protocol):
         """The network namespace of the pod; None while it has no sandbox."""
         ...
 
+    def configuration(self, node: str) -> Obj:
+        """All settings that the kubelet of a node runs with."""
+        ...
+
     def pods_of(self, node: str) -> list[Obj]:
         """The pods that the kubelet of a node manages."""
         ...

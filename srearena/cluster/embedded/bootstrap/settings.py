@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from srearena.cluster.embedded.kubelet.node import configuration
 from srearena.cluster.embedded.objects import Obj
 
 _CLUSTER_INFO = """\
@@ -51,33 +52,6 @@ networking:
 proxy: {{}}
 scheduler: {{}}
 """
-_KUBELET_CONFIGURATION = """\
-apiVersion: kubelet.config.k8s.io/v1beta1
-authentication:
-  anonymous:
-    enabled: false
-  webhook:
-    cacheTTL: 0s
-    enabled: true
-  x509:
-    clientCAFile: /etc/kubernetes/pki/ca.crt
-authorization:
-  mode: Webhook
-  webhook:
-    cacheAuthorizedTTL: 0s
-    cacheUnauthorizedTTL: 0s
-cgroupDriver: systemd
-cgroupRoot: /kubelet
-clusterDNS:
-- 10.96.0.10
-clusterDomain: cluster.local
-containerRuntimeEndpoint: ""
-healthzBindAddress: 127.0.0.1
-healthzPort: 10248
-kind: KubeletConfiguration
-rotateCertificates: true
-staticPodPath: /etc/kubernetes/manifests
-"""
 _REQUEST_HEADERS = {
     "requestheader-allowed-names": '["front-proxy-client"]',
     "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
@@ -102,7 +76,7 @@ def kubeadm_settings(host: str, encoded_authority: str) -> Iterator[Obj]:
     info = _CLUSTER_INFO.format(authority=encoded_authority, host=host)
     yield _map("kube-public", "cluster-info", {"kubeconfig": info})
     yield _map("kube-system", "kubeadm-config", {"ClusterConfiguration": _CLUSTER_CONFIGURATION.format(host=host)})
-    yield _map("kube-system", "kubelet-config", {"kubelet": _KUBELET_CONFIGURATION})
+    yield _map("kube-system", "kubelet-config", {"kubelet": configuration.DEFAULT_TEXT})
 
 
 def _map(namespace: str, name: str, data: dict[str, str]) -> Obj:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING
 
+from srearena.cluster.embedded.kubelet.node.configuration import keep_disk_free
 from srearena.cluster.embedded.machine.files.host_tree import make_folders
 from srearena.cluster.embedded.machine.files.inodes import File
 from srearena.cluster.embedded.machine.images.store import BYTES_PER_SECOND
@@ -90,7 +91,7 @@ class NodeAccess:
 
     def reserve_disk(self, node: str, share: float) -> None:
         """`evictionHard: {nodefs.available: ...}` in the kubelet's configuration, followed by a kubelet restart."""
-        self._kubelet(node).machine.disk_reserve = min(max(share, 0.0), 1.0)
+        keep_disk_free(self._kubelet(node).machine, share)
         self.restart_kubelet(node)
 
     # --- power and network ------------------------------------------------------------------------------------

@@ -65,6 +65,10 @@ class Agent:
         """What a node and its pods use."""
         return Summary(self._nodes.kubelets[node], self._nodes.usage).document()
 
+    def configuration(self, node: str) -> Obj:
+        """All settings that the kubelet of a node runs with."""
+        return self._nodes.kubelets[node].configuration.document
+
     def log_files(self, node: str) -> Directory:
         """/var/log of a node."""
         found = host_tree.find(self._nodes.kubelets[node].machine.files.root, LOGS)

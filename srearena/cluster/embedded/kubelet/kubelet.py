@@ -11,9 +11,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from srearena.cluster.embedded.clock import Timer
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.kubelet.backoff import BackOff
 from srearena.cluster.embedded.kubelet.environment import ServiceVariables
 from srearena.cluster.embedded.kubelet.image_puller import ImagePuller
+from srearena.cluster.embedded.kubelet.node.configuration import Configuration, ConfigurationRefused, load
 from srearena.cluster.embedded.kubelet.node.eviction import EvictionManager
 from srearena.cluster.embedded.kubelet.node.heartbeat import Heartbeat
 from srearena.cluster.embedded.kubelet.node.node_object import allocatable_of
@@ -31,9 +34,10 @@ from srearena.cluster.embedded.kubelet.volumes.volumes import PersistentStorage,
 from srearena.cluster.embedded.machine.containers.runtime import Sandbox
 from srearena.cluster.embedded.machine.files.inodes import Space
 from srearena.cluster.embedded.machine.files.mounted_volume import MountedVolume
+from srearena.cluster.embedded.machine.journal import SERVICE_MANAGER
 from srearena.cluster.embedded.machine.machine import Machine
 from srearena.cluster.embedded.objects import Obj, dig, is_terminating, name_of, namespace_of, uid_of
-from srearena.cluster.embedded.quantity import parse
+from srearena.cluster.embedded.quantity import Quantity, parse
 from srearena.cluster.embedded.recorder import Recorder
 from srearena.cluster.embedded.registry.admission.chain import AdmissionPending
 from srearena.cluster.embedded.registry.errors import ApiError, NotFound
@@ -49,6 +53,8 @@ REACTION_SECONDS = 0.01
 RELIST_SECONDS = 1.0
 """How often the kubelet lists the containers of the runtime (PLEG relist)."""
 WRITE_RETRY_SECONDS = 10.0
+RESTART_SECONDS = 10.0
+"""`RestartSec` of the kubelet's service, as kubeadm's package sets it."""
 _PRESSED = {
     "MemoryPressure": "NodeHasInsufficientMemory",
     "DiskPressure": "NodeHasDiskPressure",
@@ -92,8 +98,11 @@ class Kubelet:
         self._relist_phase = self._random.random() * RELIST_SECONDS
         self._plugins = VolumePlugins(machine, self.client, storage)
         self._unwritten: dict[str, PodWorker] = {}
-        amounts = allocatable_of(machine.spec)
-        self._allocatable = [parse(amounts[name]) for name in ("cpu", "memory", "ephemeral-storage")]
+        self.configuration = Configuration()
+        """As the kubelet last read it."""
+        self._allocatable: list[Quantity] = []
+        self._restart: Timer | None = None
+        """The service manager's next attempt at a kubelet that ended at its start."""
         self.heartbeat = Heartbeat(self)
         self.evictions = EvictionManager(self)
         self.static_pods = StaticPods(self)
@@ -112,6 +121,12 @@ class Kubelet:
         """Start, or start again after a stop, and sync every pod of the node."""
         if self.running:
             return
+        self._cancel_restart()
+        try:
+            self._configure(load(self.machine))
+        except ConfigurationRefused as refused:
+            self._fail(str(refused))
+            return
         self.running = True
         self._reset()
         self.log("I", "server.go:1316", '"Started kubelet"')
@@ -119,8 +134,32 @@ class Kubelet:
         self._resume()
         self.static_pods.start()
 
+    def _configure(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        self.machine.name_servers, self.machine.domain = configuration.name_servers, configuration.domain
+        amounts = allocatable_of(self.machine.spec, configuration)
+        self._allocatable = [parse(amounts[name]) for name in ("cpu", "memory", "ephemeral-storage")]
+
+    def _fail(self, error: str) -> None:
+        """End at the start; the service manager tries again."""
+        self.log("E", "run.go:72", f'"command failed" err={quoted(error)}')
+        for text in ("Main process exited, code=exited, status=1/FAILURE", "Failed with result 'exit-code'."):
+            self.machine.journal.write(self.clock.now, "kubelet", f"kubelet.service: {text}", SERVICE_MANAGER)
+        self._restart = self.clock.after(RESTART_SECONDS, self.start)
+
+    def _cancel_restart(self) -> None:
+        if self._restart is not None:
+            self._restart.cancel()
+            self._restart = None
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether its service waits for the next attempt to start it."""
+        return self._restart is not None
+
     def stop(self) -> None:
         """End the process; containers keep running."""
+        self._cancel_restart()
         if self.running:
             self.log("I", "dynamic_cafile_content.go:175", '"Shutting down controller" name="client-ca-bundle"')
         self.running = False

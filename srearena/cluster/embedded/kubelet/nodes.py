@@ -9,6 +9,7 @@ from srearena.cluster.embedded.kubelet.access import NodeAccess
 from srearena.cluster.embedded.kubelet.agent import Agent
 from srearena.cluster.embedded.kubelet.environment import ServiceVariables
 from srearena.cluster.embedded.kubelet.kubelet import Kubelet
+from srearena.cluster.embedded.kubelet.node import configuration
 from srearena.cluster.embedded.kubelet.node.control_plane import PRELOADED, control_plane_manifests
 from srearena.cluster.embedded.kubelet.node.services import services_of
 from srearena.cluster.embedded.kubelet.node.usage import UsageSampler
@@ -76,6 +77,7 @@ class Nodes:
         )
         host_tree.install(machine.files.root, self.programs.find(NODE_IMAGE).tree)
         machine.root_certificate = world.root_certificate.encode()
+        configuration.write(machine)
         machine.component_logs = world.component_logs
         machine.plug_into(self._network)
         machine.on_container = self.on_container

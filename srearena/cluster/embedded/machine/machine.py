@@ -22,6 +22,7 @@ from srearena.cluster.embedded.machine.images.program import ProgramFinder
 from srearena.cluster.embedded.machine.images.store import ImageStore
 from srearena.cluster.embedded.machine.journal import Journal
 from srearena.cluster.embedded.machine.meter import ResourceMeter
+from srearena.cluster.embedded.machine.networking.resolver_files import CLUSTER_DNS, CLUSTER_DOMAIN
 from srearena.cluster.embedded.machine.networking.pod_network import NoNetwork, PodNetwork
 from srearena.cluster.embedded.machine.networking.sockets import HttpHandler, NetworkNamespace
 from srearena.cluster.embedded.machine.system_services import SystemService
@@ -107,8 +108,9 @@ class Machine:
         """Processes of the machine itself that belong to no pod."""
         self.disk_factor = 1.0
         """Factor of the disk latency."""
-        self.disk_reserve = 0.0
-        """The configured eviction threshold of the disk as a share, beyond the kubelet's default."""
+        self.name_servers: tuple[str, ...] = (CLUSTER_DNS,)
+        """What the kubelet writes into the resolv.conf of pods with the cluster's DNS policy."""
+        self.domain = CLUSTER_DOMAIN
         self.oom_kills = 0
         """Processes that the kernel killed since the machine exists because a container was out of memory."""
         self.memory_ballast = 0

@@ -1,8 +1,7 @@
 """Node-pressure eviction: pressure conditions, reclaiming disk, and eviction of pods.
 
-Every ten seconds the signals are compared with the default hard thresholds, or with a
-configured one for the disk (`Machine.disk_reserve`). A pressure condition stays for five minutes after its signal has
-recovered. One pod is evicted at a time; pods that exceed limits of their own on local
+Every ten seconds the signals are compared with the hard thresholds of the kubelet's configuration. A pressure condition
+stays for five minutes after its signal has recovered, or as long as configured. One pod is evicted at a time; pods that exceed limits of their own on local
 storage go at once.
 """
 
@@ -20,10 +19,6 @@ if TYPE_CHECKING:
     from srearena.cluster.embedded.kubelet.kubelet import Kubelet
     from srearena.cluster.embedded.kubelet.pods.worker import PodWorker
 
-MEMORY_THRESHOLD = 100 * 1024**2
-NODE_FS_SHARE = 0.10
-IMAGE_FS_SHARE = 0.15
-TRANSITION_SECONDS = 300.0
 CLEANUP_SECONDS = 30.0
 """How long the manager waits for an evicted pod to be gone before it looks for another."""
 EVICTION_GRACE = 1
@@ -62,22 +57,25 @@ class EvictionManager:
         now = kubelet.clock.now
         for threshold in met:
             self._last_met[threshold.condition] = now
-        self._last_met = {kind: at for kind, at in self._last_met.items() if now - at < TRANSITION_SECONDS}
+        lasting = kubelet.configuration.transition_seconds
+        self._last_met = {kind: at for kind, at in self._last_met.items() if now - at < lasting}
         kubelet.set_pressures(frozenset(self._last_met))
         if met and now >= self._busy_until:
             self._relieve(met[0])
 
     def _thresholds(self, memory: int) -> list[Threshold]:
-        machine = self._kubelet.machine
+        machine, configuration = self._kubelet.machine, self._kubelet.configuration
         found: list[Threshold] = []
         free = machine.memory - memory
-        if free < MEMORY_THRESHOLD:
-            found.append(Threshold(_MEMORY, "MemoryPressure", MEMORY_THRESHOLD, max(0, free)))
+        wanted = configuration.threshold(SIGNALS[_MEMORY], machine.memory)
+        if free < wanted:
+            found.append(Threshold(_MEMORY, "MemoryPressure", wanted, max(0, free)))
         size, used = machine.disk.limits
         left = size - used
-        for share in (max(NODE_FS_SHARE, machine.disk_reserve), IMAGE_FS_SHARE):
-            if left < size * share:
-                found.append(Threshold(_STORAGE, "DiskPressure", int(size * share), max(0, left)))
+        for signal in (SIGNALS[_STORAGE], "imagefs.available"):
+            wanted = configuration.threshold(signal, size)
+            if left < wanted:
+                found.append(Threshold(_STORAGE, "DiskPressure", wanted, max(0, left)))
                 break
         return found
 

@@ -113,7 +113,7 @@ class Heartbeat:
         if node is None or not kubelet.online:
             return False
         before = node.get("status") or {}
-        status = node_status(kubelet.machine, kubelet.pressures, before, ready=self.not_ready)
+        status = node_status(kubelet.machine, kubelet.configuration, kubelet.pressures, before, ready=self.not_ready)
         self._reported_at = kubelet.clock.now
         self._reported = self._state()
         try:

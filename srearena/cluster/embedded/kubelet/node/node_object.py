@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from srearena.cluster.embedded.durations import format_time
+from srearena.cluster.embedded.kubelet.node.configuration import Configuration
 from srearena.cluster.embedded.machine.machine import CONTAINER_RUNTIME, CONTROL_PLANE, OS_IMAGE, Machine, NodeSpec
 from srearena.cluster.embedded.objects import Obj
+from srearena.cluster.embedded.quantity import milli, units
 from srearena.cluster.embedded.registry.strategies.resource_names import is_extended
 
 KUBELET_VERSION = "v1.34.0"
 KUBELET_PORT = 10250
-EVICTION_MEMORY = 100 * 1024**2
-"""The hard eviction threshold for memory, which is not allocatable."""
-EVICTION_DISK = 0.10
 _ROLE = "node-role.kubernetes.io/"
 _MOVED_STORAGE = ("aws-ebs", "azure-disk", "azure-file", "cinder", "gce-pd", "portworx-volume", "vsphere-volume")
 
@@ -29,23 +28,30 @@ _BAD = {
 }
 
 
-def capacity_of(spec: NodeSpec) -> dict[str, str]:
+def capacity_of(spec: NodeSpec, configuration: Configuration) -> dict[str, str]:
     return {
         "cpu": _cores(spec.cores),
         "ephemeral-storage": f"{spec.disk_bytes // 1024}Ki",
         "hugepages-1Gi": "0",
         "hugepages-2Mi": "0",
         "memory": f"{spec.memory_bytes // 1024}Ki",
-        "pods": str(spec.pods),
+        "pods": str(configuration.max_pods),
     }
 
 
-def allocatable_of(spec: NodeSpec) -> dict[str, str]:
-    """Capacity minus the hard eviction thresholds."""
+def allocatable_of(spec: NodeSpec, configuration: Configuration) -> dict[str, str]:
+    """Capacity minus what is reserved for the system, and minus the hard eviction thresholds."""
+
+    def left(capacity: int, resource: str, signal: str) -> int:
+        reserved = sum(units(amount) for amount in configuration.reserved.get(resource, ()))
+        return max(0, capacity - reserved - configuration.threshold(signal, capacity))
+
+    cores = spec.cores - sum(milli(amount) for amount in configuration.reserved.get("cpu", ())) / 1000
     return {
-        **capacity_of(spec),
-        "ephemeral-storage": str(spec.disk_bytes - int(spec.disk_bytes * EVICTION_DISK)),
-        "memory": f"{(spec.memory_bytes - EVICTION_MEMORY) // 1024}Ki",
+        **capacity_of(spec, configuration),
+        "cpu": _cores(max(0.0, cores)),
+        "ephemeral-storage": str(left(spec.disk_bytes, "ephemeral-storage", "nodefs.available")),
+        "memory": f"{left(spec.memory_bytes, 'memory', 'memory.available') // 1024}Ki",
     }
 
 
@@ -108,7 +114,12 @@ def csi_node_object(node: Obj) -> Obj:
 
 
 def node_status(
-    machine: Machine, pressures: Iterable[str], before: Obj, *, ready: tuple[str, str] | None = None
+    machine: Machine,
+    configuration: Configuration,
+    pressures: Iterable[str],
+    before: Obj,
+    *,
+    ready: tuple[str, str] | None = None,
 ) -> Obj:
     """The status to publish; `ready` is the reason and message of a kubelet that is not."""
     now = format_time(machine.now)
@@ -131,8 +142,8 @@ def node_status(
             {"type": "InternalIP", "address": machine.address},
             {"type": "Hostname", "address": machine.name},
         ],
-        "allocatable": {**allocatable_of(machine.spec), **extended},
-        "capacity": {**capacity_of(machine.spec), **extended},
+        "allocatable": {**allocatable_of(machine.spec, configuration), **extended},
+        "capacity": {**capacity_of(machine.spec, configuration), **extended},
         "conditions": [*others, *rows],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": KUBELET_PORT}},
         "images": machine.images.listed(),

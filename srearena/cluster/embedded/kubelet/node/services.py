@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.go_text import quoted
+from srearena.cluster.embedded.kubelet.node import configuration
 from srearena.cluster.embedded.machine.system_services import SystemService
 from srearena.cluster.embedded.objects import Obj, key_of, uid_of
 
@@ -31,12 +32,13 @@ def services_of(kubelet: Kubelet) -> tuple[SystemService, ...]:
             "kubelet",
             "kubelet: The Kubernetes Node Agent",
             "/usr/bin/kubelet",
-            ("--config=/var/lib/kubelet/config.yaml", f"--hostname-override={machine.name}"),
+            (f"--config={configuration.PATH}", f"--hostname-override={machine.name}"),
             KUBELET_PID,
             lambda: kubelet.running,
             lambda: kubelet.statistics.started_at,
             kubelet.start,
             kubelet.stop,
+            lambda: kubelet.is_failing,
         ),
     )
 

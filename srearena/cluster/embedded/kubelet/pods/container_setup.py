@@ -117,9 +117,10 @@ def _own_files(pod: Obj, container: Obj, sandbox: Sandbox) -> list[Mount]:
     taken = {mount["mountPath"].rstrip("/") for mount in container.get("volumeMounts") or ()}
     now = sandbox.clock.now
     folder = f"/var/lib/kubelet/pods/{sandbox.uid}"
+    resolver = resolver_file(pod, sandbox.machine.name_servers, sandbox.machine.domain)
     files: dict[str, tuple[bytes, int, str]] = {
         "/etc/hosts": (hosts_file(pod, sandbox.address, sandbox.hostname).encode(), 0o644, f"{folder}/etc-hosts"),
-        "/etc/resolv.conf": (resolver_file(pod).encode(), 0o644, "/var/lib/containerd/resolv.conf"),
+        "/etc/resolv.conf": (resolver.encode(), 0o644, "/var/lib/containerd/resolv.conf"),
     }
     message_path = container.get("terminationMessagePath")
     if message_path:

@@ -42,8 +42,8 @@ def _own_line(spec: Obj, namespace: str, address: str, hostname: str) -> str:
     return f"{address}\t{hostname}"
 
 
-def resolver_file(pod: Obj) -> str:
-    """resolv.conf after the pod's dnsPolicy and dnsConfig."""
+def resolver_file(pod: Obj, name_servers: tuple[str, ...] = (CLUSTER_DNS,), domain: str = CLUSTER_DOMAIN) -> str:
+    """resolv.conf after the pod's dnsPolicy and dnsConfig, and the settings of its node's kubelet."""
     spec = pod["spec"]
     policy = spec.get("dnsPolicy") or "ClusterFirst"
     if policy == "ClusterFirst" and spec.get("hostNetwork"):
@@ -51,11 +51,11 @@ def resolver_file(pod: Obj) -> str:
     servers: list[str] = []
     search: list[str] = []
     options: dict[str, str | None] = {}
-    if policy in ("ClusterFirst", "ClusterFirstWithHostNet"):
-        servers = [CLUSTER_DNS]
-        search = [f"{namespace_of(pod)}.svc.{CLUSTER_DOMAIN}", f"svc.{CLUSTER_DOMAIN}", CLUSTER_DOMAIN]
+    if policy in ("ClusterFirst", "ClusterFirstWithHostNet") and name_servers:
+        servers = list(name_servers)
+        search = [f"{namespace_of(pod)}.svc.{domain}", f"svc.{domain}", domain] if domain else []
         options = {"ndots": "5"}
-    elif policy == "Default":
+    elif policy != "None":
         servers = list(HOST_NAME_SERVERS)
         options = {"ndots": "0"}
     custom = spec.get("dnsConfig") or {}

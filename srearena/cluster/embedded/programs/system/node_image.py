@@ -19,10 +19,5 @@ class NodeImage(Program):
         *("ss", "sysctl", "systemctl", "top", "uptime", "watch"),
     )
     files: ClassVar = {
-        "/var/lib/kubelet/config.yaml": (
-            "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncgroupDriver: systemd\n"
-            "clusterDNS:\n- 10.96.0.10\nclusterDomain: cluster.local\nrotateCertificates: true\n"
-            "staticPodPath: /etc/kubernetes/manifests\n"
-        ),
         "/etc/crictl.yaml": "runtime-endpoint: unix:///run/containerd/containerd.sock\n",
     }

@@ -35,7 +35,7 @@ def _stamp(moment: float) -> str:
 def _line(machine: Machine, entry: JournalEntry) -> str:
     service = machine.services.get(entry.unit)
     sender = f"{entry.unit}[{service.pid}]" if service is not None else entry.unit
-    return f"{_stamp(entry.time)} {machine.name} {sender}: {entry.text}\n"
+    return f"{_stamp(entry.time)} {machine.name} {entry.sender or sender}: {entry.text}\n"
 
 
 @tool("systemctl")
@@ -67,7 +67,7 @@ async def systemctl(process: Process, args: list[str]) -> int:
             await process.write(_status_text(process, machine, service))
             status = status or (0 if service.running() else 3)
         elif verb == "is-active":
-            await process.write("active\n" if service.running() else "inactive\n")
+            await process.write(f"{service.state[0]}\n")
             status = status or (0 if service.running() else 3)
         elif verb == "is-enabled":
             await process.write("enabled\n")
@@ -102,7 +102,7 @@ async def _control(process: Process, service: SystemService, verb: str) -> int:
 async def _list_units(process: Process, machine: Machine) -> int:
     lines = ["  UNIT                LOAD   ACTIVE   SUB     DESCRIPTION\n"]
     for service in machine.services.values():
-        active, sub = ("active", "running") if service.running() else ("inactive", "dead")
+        active, sub = service.state
         lines.append(f"  {service.name + '.service':<19} loaded {active:<8} {sub:<7} {service.description}\n")
     await process.write("".join(lines))
     return 0
@@ -117,9 +117,11 @@ def _status_text(process: Process, machine: Machine, service: SystemService) -> 
     running = service.running()
     moment = datetime.fromtimestamp(service.since(), UTC).strftime("%a %Y-%m-%d %H:%M:%S UTC")
     age = human_duration(process.clock.now - service.since())
-    state = "active (running)" if running else "inactive (dead)"
+    state = "{} ({})".format(*service.state)
+    if service.is_failing():
+        state += " (Result: exit-code)"
     lines = [
-        f"{'●' if running else '○'} {service.name}.service - {service.description}",
+        f"{'○' if service.state[0] == 'inactive' else '●'} {service.name}.service - {service.description}",
         f"     Loaded: loaded (/etc/systemd/system/{service.name}.service; enabled; preset: enabled)",
         f"     Active: {state} since {moment}; {age} ago",
     ]
