@@ -125,3 +125,32 @@ def test_a_pod_without_the_machine_does_not_reach_it(debugger: Debugger) -> None
     assert "kubelet" not in plain.output("ps")
     assert plain.run("dmesg")[0] == 1
     assert plain.run("nsenter -t 711 -m ls")[0] == 1
+
+
+def test_parameters_of_the_kernel_are_written_and_take_effect(debugger: Debugger) -> None:
+    assert debugger.output("chroot /host sysctl -n vm.max_map_count") == "65530\n"
+    assert debugger.output("chroot /host sysctl -w vm.max_map_count=262144") == "vm.max_map_count = 262144\n"
+    assert debugger.output("cat /proc/sys/vm/max_map_count") == "262144\n"
+    debugger.output("echo 500000 > /proc/sys/net/netfilter/nf_conntrack_max")
+    assert debugger.output("nsenter -t 1 -n sysctl -n net.netfilter.nf_conntrack_max") == "500000\n"
+    status, text = debugger.run("chroot /host sysctl -w vm.swappiness=much")
+    assert (status, text) == (255, 'sysctl: setting key "vm.swappiness": Invalid argument\n')
+    assert "Permission denied" in debugger.run("chroot /host sysctl -w kernel.osrelease=7")[1]
+    plain = Debugger(debugger.cluster, debugger.api, "plain")
+    assert "Read-only file system" in plain.run("sysctl -w vm.swappiness=1")[1]
+
+
+def test_a_kubelet_is_repaired_through_its_file(debugger: Debugger) -> None:
+    """A setting with which it does not start, found in its journal and undone; then one that takes effect."""
+    config = "/var/lib/kubelet/config.yaml"
+    broken = f"cp {config} /root/; sed -i s/ca.crt/ca.pem/ {config}; systemctl restart kubelet; sleep 30"
+    found = "systemctl status kubelet > /root/status; journalctl -u kubelet | tail -3 > /root/log"
+    debugger.output(f"chroot /host sh -c '{broken}; {found}; cp /root/config.yaml {config}; sleep 15'")
+    assert "activating (auto-restart) (Result: exit-code)" in debugger.output("cat /host/root/status")
+    log = debugger.output("cat /host/root/log")
+    assert "unable to load client CA file /etc/kubernetes/pki/ca.pem" in log
+    assert "systemd[1]: kubelet.service: Failed with result 'exit-code'." in log
+    assert debugger.output("chroot /host systemctl is-active kubelet") == "active\n"
+    debugger.output(f"chroot /host sh -c 'echo maxPods: 42 >> {config}; systemctl restart kubelet'")
+    debugger.cluster.wait(20)
+    assert debugger.api.get("nodes", "worker-1")["status"]["capacity"]["pods"] == "42"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from srearena.cluster.embedded.kubelet.node import configuration
 from srearena.cluster.embedded.kubelet.node.configuration import (
     DEFAULT_TEXT,
     PATH,
@@ -14,6 +13,8 @@ from srearena.cluster.embedded.kubelet.node.configuration import (
     parsed,
     put_file,
 )
+from srearena.cluster.embedded.machine.files import host_tree
+from srearena.cluster.embedded.machine.files.inodes import Directory
 from srearena.cluster.embedded.machine.machine import NodeSpec
 from srearena.cluster.embedded.objects import Obj, condition
 from tests.kubelet.harness import Lab
@@ -152,7 +153,8 @@ def test_files_and_sockets_that_the_file_names_must_be_there(lab: Lab) -> None:
         put_file(machine, PATH, DEFAULT_TEXT.replace(old, new))
         with pytest.raises(ConfigurationRefused, match=problem):
             load(machine)
-    folder = configuration.make_folders(configuration._root(machine), "/var/lib/kubelet")
+    folder = host_tree.find(machine.files.root, "/var/lib/kubelet")  # type: ignore[arg-type]
+    assert isinstance(folder, Directory)
     folder.drop("config.yaml")
-    with pytest.raises(ConfigurationRefused, match="open /var/lib/kubelet/config.yaml: no such file"):
+    with pytest.raises(ConfigurationRefused, match=f"open {PATH}: no such file"):
         load(machine)

@@ -18,7 +18,7 @@ _PRIME_BITS = 512
 _TRIAL_LIMIT = 4096
 """Candidates with a smaller factor are not tested further."""
 _ROUNDS = 3
-"""Miller-Rabin rounds; at random the first is wrong about one number of 512 bits in 2**56 (Damgard and others, 1993)."""
+"""Miller-Rabin rounds; the first alone is wrong about one random number of 512 bits in 2**56 (Damgard et al., 1993)."""
 
 
 def derived_key(secret: bytes, purpose: str) -> ec.EllipticCurvePrivateKey:

@@ -120,6 +120,7 @@ class NodeAccess:
         machine.powered = True
         machine.booted_at = machine.clock.now
         machine.boot_id = new_boot_id(machine.random)
+        machine.forget_settings()
         machine.network.set_node_up(node, True)
         kubelet.start()
 

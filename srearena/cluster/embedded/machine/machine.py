@@ -6,7 +6,7 @@ It does not depend on its kubelet: containers keep running when the kubelet is s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 from random import Random
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.component_logs import ComponentLogs
 from srearena.cluster.embedded.machine import host_views
 from srearena.cluster.embedded.machine.containers.container import KernelFacts
+from srearena.cluster.embedded.machine.files import sysctl
 from srearena.cluster.embedded.machine.files.host_tree import host_tree
 from srearena.cluster.embedded.machine.files.inodes import Space
 from srearena.cluster.embedded.machine.images.catalogue import Catalogue
@@ -22,8 +23,8 @@ from srearena.cluster.embedded.machine.images.program import ProgramFinder
 from srearena.cluster.embedded.machine.images.store import ImageStore
 from srearena.cluster.embedded.machine.journal import Journal
 from srearena.cluster.embedded.machine.meter import ResourceMeter
-from srearena.cluster.embedded.machine.networking.resolver_files import CLUSTER_DNS, CLUSTER_DOMAIN
 from srearena.cluster.embedded.machine.networking.pod_network import NoNetwork, PodNetwork
+from srearena.cluster.embedded.machine.networking.resolver_files import CLUSTER_DNS, CLUSTER_DOMAIN
 from srearena.cluster.embedded.machine.networking.sockets import HttpHandler, NetworkNamespace
 from srearena.cluster.embedded.machine.system_services import SystemService
 from srearena.cluster.embedded.objects import Obj
@@ -148,13 +149,21 @@ class Machine:
         cpus = int(self.cores) or 1
         facts = self._kernel
         if facts.cpus != cpus or facts.memory != self.memory or facts.booted_at != self.booted_at:
-            facts = self._kernel = KernelFacts(cpus=cpus, memory=self.memory, booted_at=self.booted_at)
+            facts = self._kernel = replace(facts, cpus=cpus, memory=self.memory, booted_at=self.booted_at)
         return facts
 
     @property
     def now(self) -> float:
         """The time of this machine's clock."""
         return self.clock.now + self.clock_skew
+
+    def forget_settings(self) -> None:
+        """Give the kernel's parameters their values of a boot."""
+        self._kernel = replace(self._kernel, settings={})
+        for name, value in sysctl.boot_values(self.namespace.settings).items():
+            if self.namespace.configure is not None:
+                self.namespace.configure(name, value)
+        self.namespace.settings.clear()
 
     def plug_into(self, network: PodNetwork) -> None:
         """Connect the machine, with the pods that are on it."""

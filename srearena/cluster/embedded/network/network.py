@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from srearena.cluster.embedded.machine.files.sysctl import TRACKED_LIMIT
 from srearena.cluster.embedded.machine.networking.reachability import DnsStatus, Outcome, Resolution
 from srearena.cluster.embedded.machine.networking.resolver_files import hosts_file, resolver_file
 from srearena.cluster.embedded.machine.networking.sockets import NetworkNamespace
@@ -18,8 +19,9 @@ from srearena.cluster.embedded.network.dns.corefile import Configuration
 from srearena.cluster.embedded.network.dns.records import ClusterRecords
 from srearena.cluster.embedded.network.external_hosts import ExternalHosts
 from srearena.cluster.embedded.network.fabric import Fabric
+from srearena.cluster.embedded.network.flows import PORT_RANGE_SYSCTL
 from srearena.cluster.embedded.network.forecast import Forecast, Forecasts
-from srearena.cluster.embedded.network.hosts import Host
+from srearena.cluster.embedded.network.hosts import Host, HostKind
 from srearena.cluster.embedded.network.links import Impairment, Links, Quality, Scope, netem_text
 from srearena.cluster.embedded.network.network_client import NetworkClient
 from srearena.cluster.embedded.network.resolv import HOST_HOSTS, HOST_RESOLV_CONF
@@ -87,6 +89,7 @@ class Network:
         self.detach_node(name)
         host = self.fabric.hosts.attach_node(name, sockets, pod_cidr)
         sockets.tracked = lambda: self._tracked(name)
+        sockets.configure = lambda setting, value: self._set(host, setting, value)
         client = self._clients[host] = NetworkClient(self, host, HOST_RESOLV_CONF, HOST_HOSTS)
         return client
 
@@ -118,6 +121,18 @@ class Network:
         scope = Scope.of(pods=[pod]) if pod else Scope.of(nodes=[node])
         self._shaped[node, pod] = self.links.impair(Impairment(quality, scope))
 
+    def _set(self, host: Host, setting: str, value: str) -> bool:
+        """Give a parameter of a host's kernel another value, where the network depends on it."""
+        if setting == TRACKED_LIMIT:
+            # One table serves all pods of a machine; only the machine itself sets its size.
+            if host.kind is not HostKind.NODE:
+                return False
+            self.fabric.flows.set_limit(host.node, int(value))
+        elif setting == PORT_RANGE_SYSCTL:
+            first, last = map(int, value.split())
+            self.fabric.flows.set_port_range(host, first, last)
+        return True
+
     def _tracked(self, node: str) -> tuple[int, int]:
         table = self.fabric.flows.table(node)
         return table.count(self.fabric.clock.now), table.limit
@@ -132,6 +147,7 @@ class Network:
         if not host.host_network:
             self.fabric.flows.configure(host, pod)
             # The kernel counts per namespace; the limit is the node's.
+            sockets.configure = lambda setting, value: self._set(host, setting, value)
             sockets.tracked = lambda: (sum(not one.listener for one in sockets.sockets()), self._tracked(host.node)[1])
         hosts = hosts_file(pod, host.address, dig(pod, "spec", "hostname") or name_of(pod))
         client = self._clients[host] = NetworkClient(self, host, resolver_file(pod), hosts)

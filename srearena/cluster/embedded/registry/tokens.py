@@ -52,9 +52,7 @@ class _Signer:
     def __init__(self, key: rsa.RSAPrivateKey) -> None:
         self._key = key
         self.public = key.public_key()
-        encoded = self.public.public_bytes(
-            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
+        encoded = self.public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
         self.key_id = _encoded(hashlib.sha256(encoded).digest())
         self._header = _encoded(orjson.dumps({"alg": ALGORITHM, "kid": self.key_id}))
 

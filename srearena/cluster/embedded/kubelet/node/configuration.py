@@ -284,6 +284,4 @@ def _check_threshold(signal: str, text: str) -> None:
         ) from None
     if share is not None and not 0 <= share <= 100:
         bound = "must be positive" if share < 0 else "must be less than 100%"
-        raise ConfigurationRefused(
-            f"failed to run Kubelet: eviction percentage threshold {signal} {bound}: {text}"
-        )
+        raise ConfigurationRefused(f"failed to run Kubelet: eviction percentage threshold {signal} {bound}: {text}")

@@ -1,8 +1,8 @@
 """Node-pressure eviction: pressure conditions, reclaiming disk, and eviction of pods.
 
 Every ten seconds the signals are compared with the hard thresholds of the kubelet's configuration. A pressure condition
-stays for five minutes after its signal has recovered, or as long as configured. One pod is evicted at a time; pods that exceed limits of their own on local
-storage go at once.
+stays for five minutes after its signal has recovered, or as long as configured. One pod is evicted at a time; pods that
+exceed limits of their own on local storage go at once.
 """
 
 from __future__ import annotations

@@ -64,6 +64,8 @@ class KernelFacts:
     cpus: int = 4
     memory: int = 16 * 1024**3
     booted_at: float = 0.0
+    settings: dict[str, str] = field(default_factory=dict)
+    """Parameters in /proc/sys that were set since, outside of network namespaces."""
 
 
 class HostContext(Protocol):

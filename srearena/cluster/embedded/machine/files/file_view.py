@@ -22,7 +22,7 @@ from srearena.cluster.embedded.machine.files.inodes import (
     Node,
     Symlink,
 )
-from srearena.cluster.embedded.machine.files.streams import CHUNK, MAX_LINE, BytesFile, OpenFile, os_error
+from srearena.cluster.embedded.machine.files.streams import CHUNK, MAX_LINE, BytesFile, CommandFile, OpenFile, os_error
 
 
 class RegularFile(OpenFile):
@@ -218,9 +218,11 @@ class FileView:
         if isinstance(node, Device):
             return node.opener(self.caller, writing)
         if isinstance(node, Generated):
-            if writing:
+            if not writing:
+                return BytesFile(node.produce())
+            if node.accept is None:
                 raise os_error(errno.EACCES)
-            return BytesFile(node.produce())
+            return CommandFile(node.accept)
         if writing:
             node = self.filesystem.own(place)
         assert isinstance(node, File)
@@ -284,6 +286,8 @@ class FileView:
             if isinstance(file, RegularFile):
                 file.node.write_at(0, data)
                 file.node.mtime = self.filesystem.clock.now
+            elif isinstance(file, CommandFile):
+                file.accept(data)
         finally:
             file.release()
 

@@ -345,11 +345,13 @@ class Executable(File):
 class Generated(Node):
     """A file whose content is produced on read (/proc, /sys)."""
 
-    __slots__ = ("produce",)
+    __slots__ = ("accept", "produce")
 
     def __init__(self, produce: Callable[[], bytes], mode: int = 0o444) -> None:
         super().__init__(mode)
         self.produce = produce
+        self.accept: Callable[[bytes], object] | None = None
+        """What a write to it does; None where it cannot be written."""
 
 
 class Device(Node):

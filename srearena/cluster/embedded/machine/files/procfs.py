@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import math
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -18,13 +17,13 @@ from srearena.cluster.embedded.machine.files.inodes import (
     Device,
     Directory,
     File,
-    Generated,
     Node,
     Space,
     Symlink,
 )
+from srearena.cluster.embedded.machine.files.listing import Listing, text_file
 from srearena.cluster.embedded.machine.files.streams import FullFile, NullFile, OpenFile, RandomFile, ZeroFile, os_error
-from srearena.cluster.embedded.objects import dig
+from srearena.cluster.embedded.machine.files.sysctl import sysctl_folder
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.machine.containers.container import Container
@@ -38,36 +37,6 @@ SHARED_MEMORY = 64 * 1024**2
 """The size of /dev/shm where a pod mounts nothing there, as container runtimes set it."""
 
 
-class _Listing(Directory):
-    """A directory whose entries are produced by a function."""
-
-    __slots__ = ("_contents",)
-
-    def __init__(self, contents: Callable[[], dict[str, Node]]) -> None:
-        super().__init__(0o555)
-        self._contents = contents
-
-    def get(self, name: str) -> Node | None:
-        return self._contents().get(name)
-
-    def names(self) -> Iterable[str]:
-        return self._contents().keys()
-
-    @property
-    def size(self) -> int:
-        return 0
-
-    @property
-    def links(self) -> int:
-        return 2
-
-    def put(self, name: str, node: Node) -> None:
-        raise os_error(errno.ENOENT)
-
-    def drop(self, name: str) -> None:
-        raise os_error(errno.EPERM)
-
-
 class _SelfLink(Symlink):
     """/proc/self: depends on the calling process."""
 
@@ -75,10 +44,6 @@ class _SelfLink(Symlink):
 
     def target_for(self, caller: Caller) -> str:
         return str(getattr(caller, "pid", 1))
-
-
-def _text(produce: Callable[[], str], mode: int = 0o444) -> Generated:
-    return Generated(lambda: produce().encode(errors="surrogateescape"), mode)
 
 
 class ProcDirectory(Directory):
@@ -96,17 +61,17 @@ class ProcDirectory(Directory):
             return _SelfLink("self")
         if name.isdigit():
             process = container.pids.get(int(name))
-            return None if process is None else _Listing(lambda: _process_files(process))
+            return None if process is None else Listing(lambda: _process_files(process))
         if name == "sys":
-            return _sysctl(container)
+            return sysctl_folder(container)
         if name == "net":
-            return _Listing(
-                lambda: {"dev": _text(lambda: _net_dev(container)), "tcp": _text(lambda: _net_tcp(container))}
+            return Listing(
+                lambda: {"dev": text_file(lambda: _net_dev(container)), "tcp": text_file(lambda: _net_tcp(container))}
             )
         if name == "mounts":
             return Symlink("self/mounts")
         produce = _MACHINE_FILES.get(name)
-        return None if produce is None else _text(lambda: produce(container))
+        return None if produce is None else text_file(lambda: produce(container))
 
     def names(self) -> Iterable[str]:
         pids = (str(pid) for pid in self._container.pids.processes)
@@ -123,21 +88,21 @@ def _process_files(process: Process) -> dict[str, Node]:
     container = process.container
     environ = "".join(f"{key}={value}\0" for key, value in process.env.items())
     files: dict[str, Node] = {
-        "cmdline": _text(lambda: "" if process.done.is_set else "".join(f"{word}\0" for word in process.argv)),
-        "comm": _text(lambda: process.name[:15] + "\n"),
-        "environ": _text(lambda: environ, 0o400),
-        "status": _text(lambda: _status(process)),
-        "stat": _text(lambda: _stat(process)),
-        "statm": _text(lambda: f"{process.memory // 4096} {process.memory // 4096} 0 1 0 0 0\n"),
-        "limits": _text(lambda: _limits(process)),
-        "cgroup": _text(lambda: "0::/\n"),
-        "mounts": _text(lambda: _mounts(container)),
-        "mountinfo": _text(lambda: _mounts(container)),
-        "oom_score": _text(lambda: "0\n"),
+        "cmdline": text_file(lambda: "" if process.done.is_set else "".join(f"{word}\0" for word in process.argv)),
+        "comm": text_file(lambda: process.name[:15] + "\n"),
+        "environ": text_file(lambda: environ, 0o400),
+        "status": text_file(lambda: _status(process)),
+        "stat": text_file(lambda: _stat(process)),
+        "statm": text_file(lambda: f"{process.memory // 4096} {process.memory // 4096} 0 1 0 0 0\n"),
+        "limits": text_file(lambda: _limits(process)),
+        "cgroup": text_file(lambda: "0::/\n"),
+        "mounts": text_file(lambda: _mounts(container)),
+        "mountinfo": text_file(lambda: _mounts(container)),
+        "oom_score": text_file(lambda: "0\n"),
         "cwd": Symlink(process.cwd),
         "root": Symlink("/"),
         "exe": Symlink(process.argv[0] if process.argv else ""),
-        "fd": _Listing(lambda: _descriptors(process)),
+        "fd": Listing(lambda: _descriptors(process)),
     }
     for node in files.values():
         node.uid, node.gid = process.credentials.uid, process.credentials.gid
@@ -292,55 +257,6 @@ _MACHINE_FILES: dict[str, Callable[[Container], str]] = {
 }
 
 
-def _sysctl(container: Container) -> Node:
-    kernel, pod = container.host.kernel, container.host.pod
-    values = {
-        "kernel.hostname": container.host.hostname,
-        "kernel.osrelease": kernel.release,
-        "kernel.pid_max": "4194304",
-        "kernel.shm_rmid_forced": "0",
-        "fs.file-max": "9223372036854775807",
-        "net.core.somaxconn": "4096",
-        "net.ipv4.ip_local_port_range": "32768\t60999",
-        "net.ipv4.ip_unprivileged_port_start": "0",
-        "net.ipv4.ping_group_range": "0\t2147483647",
-        "net.ipv4.tcp_syncookies": "1",
-    }
-    for setting in dig(pod, "spec", "securityContext", "sysctls", default=()):
-        values[setting["name"].replace("/", ".")] = "\t".join(setting["value"].split())
-    tree = _sysctl_folder({tuple(name.split(".")): text for name, text in values.items()})
-    if container.namespace.tracked is not None:
-        tree["net"] = _Listing(partial(dict, {**_contents(tree["net"]), "netfilter": _netfilter(container)}))
-    return _Listing(lambda: tree)
-
-
-def _sysctl_folder(values: dict[tuple[str, ...], str]) -> dict[str, Node]:
-    """Parameters by the parts of their names, as a tree of files."""
-    nodes: dict[str, Node] = {}
-    for head in dict.fromkeys(name[0] for name in values):
-        below = {name[1:]: text for name, text in values.items() if name[0] == head}
-        if () in below:
-            nodes[head] = _text(partial("{}\n".format, below[()]))
-        else:
-            nodes[head] = _Listing(partial(dict, _sysctl_folder(below)))
-    return nodes
-
-
-def _contents(folder: Node) -> dict[str, Node]:
-    assert isinstance(folder, Directory)
-    return {name: node for name in folder.names() if (node := folder.get(name)) is not None}
-
-
-def _netfilter(container: Container) -> Node:
-    def value(index: int) -> str:
-        tracked = container.namespace.tracked
-        return f"{tracked()[index] if tracked is not None else 0}\n"
-
-    return _Listing(
-        lambda: {"nf_conntrack_count": _text(lambda: value(0)), "nf_conntrack_max": _text(lambda: value(1))}
-    )
-
-
 def _net_dev(container: Container) -> str:
     carried = container.namespace.carried
     received = f"{int(carried.received_bytes):8d} {int(carried.received_packets):7d}"
@@ -402,20 +318,20 @@ def _cgroup_files(container: Container) -> dict[str, Node]:
         return ("max" if meter.memory_limit is None else str(meter.memory_limit)) + "\n"
 
     return {
-        "cgroup.controllers": _text(lambda: "cpuset cpu io memory hugetlb pids rdma misc\n"),
-        "cpu.max": _text(cpu_max),
-        "cpu.stat": _text(cpu_stat),
-        "memory.max": _text(memory_max),
-        "memory.current": _text(lambda: f"{meter.working_set}\n"),
-        "memory.peak": _text(lambda: f"{meter.peak_memory}\n"),
-        "pids.max": _text(lambda: f"{container.pids.limit}\n"),
-        "pids.current": _text(lambda: f"{len(container.pids.processes)}\n"),
+        "cgroup.controllers": text_file(lambda: "cpuset cpu io memory hugetlb pids rdma misc\n"),
+        "cpu.max": text_file(cpu_max),
+        "cpu.stat": text_file(cpu_stat),
+        "memory.max": text_file(memory_max),
+        "memory.current": text_file(lambda: f"{meter.working_set}\n"),
+        "memory.peak": text_file(lambda: f"{meter.peak_memory}\n"),
+        "pids.max": text_file(lambda: f"{container.pids.limit}\n"),
+        "pids.current": text_file(lambda: f"{len(container.pids.processes)}\n"),
     }
 
 
 def _sys(container: Container) -> Directory:
-    return _Listing(
-        lambda: {"fs": _Listing(lambda: {"cgroup": _Listing(lambda: _cgroup_files(container))})},
+    return Listing(
+        lambda: {"fs": Listing(lambda: {"cgroup": Listing(lambda: _cgroup_files(container))})},
     )
 
 

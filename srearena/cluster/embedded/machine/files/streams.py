@@ -307,6 +307,19 @@ class BytesFile(OpenFile):
         return await self.read(min(limit, (end + 1 if end >= 0 else len(self._data)) - self._offset))
 
 
+class CommandFile(OpenFile):
+    """A file of the kernel, for which each write is a command."""
+
+    __slots__ = ("accept",)
+
+    def __init__(self, accept: Callable[[bytes], object]) -> None:
+        super().__init__()
+        self.accept = accept
+
+    async def write(self, data: bytes) -> None:
+        self.accept(data)
+
+
 class Capture(OpenFile):
     """Keeps the first `limit` bytes written to it and drops the rest, as the kubelet does with a probe's output."""
 

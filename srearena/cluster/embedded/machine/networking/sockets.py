@@ -353,6 +353,10 @@ class NetworkNamespace:
     carried: Carried = field(default_factory=Carried)
     tracked: Callable[[], tuple[int, int]] | None = None
     """Entries of the connection tracking table that concern the namespace, and the limit of the node's table."""
+    settings: dict[str, str] = field(default_factory=dict)
+    """Parameters in /proc/sys/net that were set."""
+    configure: Callable[[str, str], bool] | None = None
+    """Makes a new value of a parameter effective; False where it cannot be set here."""
     discipline: str = ""
     """Parameters of the netem queueing discipline of its interface, as tc prints them; empty without one."""
     _listeners: dict[tuple[str, int], list[Listener]] = field(default_factory=dict)

@@ -25,16 +25,22 @@ async def sysctl(process: Process, args: list[str]) -> int:
         raise UsageError("usage: sysctl [-an] [-w] variable[=value] ...")
     status = 0
     for name in names:
-        key, equals, _ = name.partition("=")
+        key, equals, wanted = name.partition("=")
+        key = key.strip()
         path = f"{ROOT}/{key.replace('.', '/')}"
-        if equals:
-            await process.error(f'sysctl: setting key "{key}": Read-only file system\n')
-            status = 255
-        elif not process.files.is_file(path):
+        if not process.files.is_file(path):
             await process.error(f"sysctl: cannot stat {path}: No such file or directory\n")
             status = 255
-        else:
-            value = " ".join(process.files.read_text(path).split("\n")).strip()
+            continue
+        if equals:
+            try:
+                process.files.write_bytes(path, wanted.strip().encode())
+            except OSError as error:
+                await process.error(f'sysctl: setting key "{key}": {error.strerror}\n')
+                status = 255
+                continue
+        value = " ".join(process.files.read_text(path).split("\n")).strip()
+        if "q" not in options:
             await process.write(f"{value}\n" if "n" in options else f"{key} = {value}\n")
     return status
 
