@@ -81,15 +81,15 @@ class TokenIssuer:
 
     def renew(self) -> None:
         """Use the key of the world's present secret: tokens that were signed with another one are refused."""
-        self._made: _Signer | None = None
+        self._known_signer: _Signer | None = None
         self._verified: dict[str, Obj] = {}
 
     @property
     def _signer(self) -> _Signer:
         """Made when a token is first signed or checked: many clusters never do either."""
-        if self._made is None:
-            self._made = _Signer(derived_rsa_key(self._randomness.secret("service-accounts"), "signing"))
-        return self._made
+        if self._known_signer is None:
+            self._known_signer = _Signer(derived_rsa_key(self._randomness.secret("service-accounts"), "signing"))
+        return self._known_signer
 
     def public_key(self) -> Obj:
         """The key that tokens are checked with, as a JSON Web Key."""
