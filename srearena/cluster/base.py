@@ -10,7 +10,7 @@ Everything else about a cluster is reached through the Kubernetes API that the k
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +60,44 @@ class TelemetryEndpoints:
     """A bearer token for all of them, or the password for any user name; "" where none is required."""
 
 
+@dataclass(frozen=True, slots=True)
+class DirectReply:
+    """A response of a `DirectApi`."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    messages: tuple[bytes, ...] = ()
+    """What came back on a WebSocket, where the status is 101."""
+
+
+class DirectApi(ABC):
+    """The API of a cluster in this process, for its administrator, without a socket.
+
+    Both methods raise ClusterUnavailable where there is no response, and TimeoutError.
+    """
+
+    @abstractmethod
+    def request(
+        self, method: str, target: str, headers: Mapping[str, str], content: bytes | None, timeout: float
+    ) -> DirectReply:
+        """Send one request, and return the response of any status."""
+
+    @abstractmethod
+    def converse(
+        self,
+        target: str,
+        headers: Mapping[str, str],
+        subprotocols: Sequence[str],
+        messages: Sequence[bytes],
+        timeout: float | None,
+    ) -> DirectReply:
+        """Send messages on a WebSocket, and return those that come back until it is closed.
+
+        The timeout is for each of them.
+        """
+
+
 @dataclass(slots=True)
 class FastForward:
     """A period in which the cluster's clock may run ahead of the wall clock."""
@@ -92,6 +130,11 @@ class Cluster(Closeable):
     def telemetry(self) -> TelemetryEndpoints:
         """The APIs for metrics, logs, traces and alerts; ClusterError where the environment has none."""
         raise ClusterError(f"cluster {self.name!r} offers no telemetry")
+
+    @property
+    def direct_api(self) -> DirectApi | None:
+        """A shorter way to the API than the kubeconfig's, with the same effects; None where there is none."""
+        return None
 
     @abstractmethod
     def wait(self, seconds: float) -> None:
@@ -191,6 +234,10 @@ class DelegatingCluster(Cluster, Generic[C]):
     @property
     def telemetry(self) -> TelemetryEndpoints:
         return self.inner.telemetry
+
+    @property
+    def direct_api(self) -> DirectApi | None:
+        return self.inner.direct_api
 
     def wait(self, seconds: float) -> None:
         self.inner.wait(seconds)

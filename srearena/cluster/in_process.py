@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import yaml
 
@@ -15,11 +15,14 @@ from srearena.cluster.base import (
     Cluster,
     ClusterError,
     ClusterUnavailable,
+    DirectApi,
+    DirectReply,
     FastForward,
     NodeAccess,
     NodeAccessError,
     TelemetryEndpoints,
 )
+from srearena.cluster.embedded.api.direct import NoResponse
 from srearena.cluster.embedded.control import ControlError
 from srearena.cluster.embedded.forking import ForkError
 from srearena.cluster.embedded.hosting import HostThread
@@ -28,6 +31,7 @@ from srearena.cluster.fast_forward import fast_forwarding
 from srearena.temporary import make_folder
 
 T = TypeVar("T")
+_SWITCHING_PROTOCOLS = 101
 
 
 class InProcessCluster(Cluster):
@@ -64,6 +68,10 @@ class InProcessCluster(Cluster):
     @property
     def telemetry(self) -> TelemetryEndpoints:
         return TelemetryEndpoints(**self._thread.host.telemetry_endpoints())
+
+    @property
+    def direct_api(self) -> DirectApi:
+        return _ThreadApi(self._thread)
 
     def wait(self, seconds: float) -> None:
         self._thread.call(self._thread.host.pacer.advance(seconds))
@@ -115,6 +123,47 @@ class InProcessCluster(Cluster):
         self._thread.close()
         if self._is_temporary:
             shutil.rmtree(self._directory, ignore_errors=True)
+
+
+class _ThreadApi(DirectApi):
+    def __init__(self, thread: HostThread) -> None:
+        self._thread = thread
+
+    def request(
+        self, method: str, target: str, headers: Mapping[str, str], content: bytes | None, timeout: float
+    ) -> DirectReply:
+        requests = self._thread.host.direct()
+        (status, fields), body = self._answer(requests.request(method, target, headers, content), timeout)
+        return DirectReply(status, _joined(fields), body)
+
+    def converse(
+        self,
+        target: str,
+        headers: Mapping[str, str],
+        subprotocols: Sequence[str],
+        messages: Sequence[bytes],
+        timeout: float | None,
+    ) -> DirectReply:
+        requests = self._thread.host.direct()
+        conversation = requests.converse(target, headers, subprotocols, messages, timeout)
+        (status, fields), pieces = self._answer(conversation, None)
+        if status == _SWITCHING_PROTOCOLS:
+            return DirectReply(status, _joined(fields), b"", tuple(pieces))
+        return DirectReply(status, _joined(fields), b"".join(pieces))
+
+    def _answer(self, request: Coroutine[Any, Any, T], timeout: float | None) -> T:
+        try:
+            return self._thread.request(request, timeout)
+        except NoResponse:
+            raise ClusterUnavailable("the cluster does not serve its API at present") from None
+
+
+def _joined(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Headers by name; those that are repeated read as one list."""
+    found: dict[str, str] = {}
+    for name, text in fields:
+        found[name] = f"{found[name]}, {text}" if name in found else text
+    return found
 
 
 class _ThreadNodes(NodeAccess):

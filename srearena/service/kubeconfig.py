@@ -35,8 +35,8 @@ class Access:
     """The name in the server's certificate, where it differs from the host."""
 
 
-def read_kubeconfig(path: Path, context: str | None = None) -> Access:
-    """Read the access that the current context (or the named one) describes."""
+def read_kubeconfig(path: Path, context: str | None = None, *, has_tls: bool = True) -> Access:
+    """Read the access that the current context (or the named one) describes; certificates only with `has_tls`."""
     document = _document(path)
     selected = context or document.get("current-context") or ""
     if not selected:
@@ -50,7 +50,7 @@ def read_kubeconfig(path: Path, context: str | None = None) -> Access:
     return Access(
         server=server,
         headers=_headers(path, user),
-        tls=_tls(path, cluster, user) if server.startswith("https://") else None,
+        tls=_tls(path, cluster, user) if has_tls and server.startswith("https://") else None,
         namespace=str(entry.get("namespace") or "default"),
         server_name=str(cluster.get("tls-server-name") or ""),
     )

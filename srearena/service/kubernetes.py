@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeVar
 
 from srearena.closeable import Closeable
 from srearena.cluster import Cluster
-from srearena.cluster.base import FastForward
+from srearena.cluster.base import DirectApi, FastForward
 from srearena.service.errors import ApiRefused, NotFound
 from srearena.service.remote_command import CommandResult, run_command
 from srearena.service.resources import Obj, Resource, ResourceTable, discover
@@ -58,13 +58,14 @@ class Kubernetes(Closeable):
         fast_forward: FastForwarding | None = None,
         on_create: Callable[[Obj], None] = lambda obj: None,
         on_write: Callable[[str, Obj | None], None] = lambda path, obj: None,
+        direct: DirectApi | None = None,
     ) -> None:
-        """`pass_time` and `fast_forward` control a virtual clock (see `of`).
+        """`pass_time` and `fast_forward` control a virtual clock, `direct` is a shorter way to the server (see `of`).
 
         `on_create` is called with every object that a request has created, `on_write` with the path of every object
         that a request has created, changed or deleted, and its new content where the response contains it.
         """
-        self._transport = Transport(Path(kubeconfig), context, timeout)
+        self._transport = Transport(Path(kubeconfig), context, timeout, direct)
         self._pass_time = pass_time
         self._fast_forward: FastForwarding = fast_forward or (lambda limit: nullcontext(FastForward(limit)))
         self._on_create = on_create
@@ -80,6 +81,7 @@ class Kubernetes(Closeable):
             fast_forward=cluster.fast_forward,
             on_create=cluster.record_created,
             on_write=cluster.record_written,
+            direct=cluster.direct_api,
         )
 
     def close(self) -> None:
@@ -328,7 +330,13 @@ class Kubernetes(Closeable):
         data = stdin.encode() if isinstance(stdin, str) else stdin
         with self._fast_forward(timeout) as skip:
             return run_command(
-                self._transport.access, path, command, container=container, stdin=data, timeout=skip.client_timeout
+                self._transport.access,
+                path,
+                command,
+                container=container,
+                stdin=data,
+                timeout=skip.client_timeout,
+                direct=self._transport.direct,
             )
 
     def request_service(

@@ -16,6 +16,7 @@ from urllib.request import getproxies, proxy_bypass
 import orjson
 import urllib3
 
+from srearena.cluster.base import ClusterUnavailable, DirectApi
 from srearena.service.errors import Unreachable, api_error
 from srearena.service.kubeconfig import Access, read_kubeconfig
 from srearena.service.waiting import sleep
@@ -46,11 +47,18 @@ class Reply:
 
 
 class Transport:
-    """A connection to the API server that a kubeconfig names."""
+    """A connection to the API server that a kubeconfig names; where `direct` leads to the same one, it is used."""
 
-    def __init__(self, kubeconfig: Path, context: str | None = None, timeout: float = 60.0) -> None:
-        self.access: Access = read_kubeconfig(kubeconfig, context)
+    def __init__(
+        self,
+        kubeconfig: Path,
+        context: str | None = None,
+        timeout: float = 60.0,
+        direct: DirectApi | None = None,
+    ) -> None:
+        self.access: Access = read_kubeconfig(kubeconfig, context, has_tls=direct is None)
         self.timeout = timeout
+        self.direct = direct
         self._pool = _pool(self.access)
         self._headers = {**self.access.headers, "user-agent": USER_AGENT, "accept": "application/json"}
 
@@ -71,22 +79,39 @@ class Transport:
 
         A response 429 with Retry-After means that the server has not processed the request: it is sent again.
         """
-        url = f"{self.access.server}{request_target(path, query)}"
+        target = request_target(path, query)
+        sent = {**self._headers, **(headers or {})}
+        patience = self.timeout if timeout is None else timeout
+        for attempt in range(_ATTEMPTS):
+            reply = self._send_once(method, path, target, sent, content, patience)
+            pause = reply.headers.get("retry-after", "")
+            if reply.status != 429 or not pause.isdigit() or attempt == _ATTEMPTS - 1:
+                break
+            sleep(min(float(pause), _LONGEST_PAUSE))
+        return reply
+
+    def _send_once(
+        self, method: str, path: str, target: str, headers: dict[str, str], content: bytes | None, timeout: float
+    ) -> Reply:
         try:
-            for attempt in range(_ATTEMPTS):
-                response = self._pool.request(
-                    method,
-                    url,
-                    body=content,
-                    headers={**self._headers, **(headers or {})},
-                    timeout=self.timeout if timeout is None else timeout,
-                    redirect=False,
-                    retries=False,
-                )
-                pause = response.headers.get("retry-after", "")
-                if response.status != 429 or not pause.isdigit() or attempt == _ATTEMPTS - 1:
-                    break
-                sleep(min(float(pause), _LONGEST_PAUSE))
+            if self.direct is not None:
+                length = {} if content is None else {"content-length": str(len(content))}
+                sent = {**_sent_by_clients(self.access), **length, **headers}
+                answer = self.direct.request(method, target, sent, content, timeout)
+                return Reply(answer.status, answer.body, answer.headers)
+            response = self._pool.request(
+                method,
+                f"{self.access.server}{target}",
+                body=content,
+                headers=headers,
+                timeout=timeout,
+                redirect=False,
+                retries=False,
+            )
+        except TimeoutError as problem:
+            raise Unreachable(f"{self.access.server} did not answer {method} {path} in time") from problem
+        except ClusterUnavailable as problem:
+            raise Unreachable(f"{self.access.server} cannot be reached: {problem}") from problem
         except urllib3.exceptions.NewConnectionError as problem:  # a subclass of TimeoutError
             raise Unreachable(f"{self.access.server} cannot be reached: {problem}") from problem
         except urllib3.exceptions.TimeoutError as problem:
@@ -122,6 +147,11 @@ class Transport:
         content = None if body is None else orjson.dumps(body)
         headers = {"accept": accept, **({"content-type": content_type} if content is not None else {})}
         return self.send(method, path, query=query, content=content, headers=headers)
+
+
+def _sent_by_clients(access: Access) -> dict[str, str]:
+    """The headers that an HTTP client adds: programs behind the API's proxy can tell that they are missing."""
+    return {"host": urlsplit(access.server).netloc, "accept-encoding": "identity"}
 
 
 def _pool(access: Access) -> urllib3.PoolManager:

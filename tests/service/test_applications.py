@@ -235,8 +235,8 @@ def test_what_is_not_ready_is_listed_with_its_reason(tmp_path: Path, cluster: Cl
     application = make(tmp_path / "toy", {"a.json": text, "b.json": deployment("nginx:1.27", "fine")})
     application.deploy(cluster)
     with pytest.raises(NotReady, match=output) as caught:
-        application.wait_until_ready(cluster, timeout=90)
-    assert str(caught.value).startswith("Toy is not ready after 90 s:") and "fine" not in str(caught.value)
+        application.wait_until_ready(cluster, timeout=120)
+    assert str(caught.value).startswith("Toy is not ready after 120 s:") and "fine" not in str(caught.value)
 
 
 def test_an_application_with_its_own_kind_and_roles_goes_without_a_trace(tmp_path: Path, cluster: Cluster) -> None:

@@ -10,11 +10,12 @@ import gc
 import logging
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
 from srearena.cluster.embedded.api.authentication import Credentials
 from srearena.cluster.embedded.api.connections import HttpConnection
+from srearena.cluster.embedded.api.direct import DirectRequests, NoResponse
 from srearena.cluster.embedded.api.in_cluster import MetricsPage
 from srearena.cluster.embedded.api.server import ApiServer
 from srearena.cluster.embedded.assembly import CONTROL_PLANE, Assembly, assemble
@@ -137,6 +138,9 @@ class Host:
     def _telemetry_token(self) -> str:
         return self.assembly.world.randomness.secret("telemetry token").hex()[:_TOKEN_LENGTH]
 
+    def direct(self, user: User = ADMINISTRATOR) -> DirectRequests:
+        return self.server.direct(user)
+
     def kubeconfig(self, user: User = ADMINISTRATOR) -> Obj:
         return self.server.kubeconfig(user)
 
@@ -258,6 +262,20 @@ class HostThread:
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def request(self, coroutine: Coroutine[Any, Any, T], timeout: float | None) -> T:
+        """Carry out a request; NoResponse where the cluster does not serve, TimeoutError after so many real seconds."""
+        try:
+            pending = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        except RuntimeError:
+            coroutine.close()
+            raise NoResponse from None
+        try:
+            return pending.result(timeout)
+        except CancelledError:
+            raise NoResponse from None
+        finally:
+            pending.cancel()
 
     def in_fork(self, work: Callable[[], T]) -> T:
         """Run `work` in a copy of this process, with a copy of this cluster, and return its result."""

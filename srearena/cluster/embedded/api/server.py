@@ -18,6 +18,7 @@ from srearena.cluster.embedded.api.connections import (
     HttpConnection,
     WebSocketConnection,
 )
+from srearena.cluster.embedded.api.direct import DirectRequests
 from srearena.cluster.embedded.api.discovery import Discovery
 from srearena.cluster.embedded.api.in_cluster import InClusterApi
 from srearena.cluster.embedded.api.node_agent import NodeAgent
@@ -49,6 +50,7 @@ class ApiServer:
             feeds=Feeds(world.store),
             agent=agent,
         )
+        self._application = Application(self.backend, lambda: self.before_request())
         self.in_cluster = InClusterApi(Application(self.backend, lambda: None))
         """The same API for programs in pods, which are part of the time that flows."""
 
@@ -68,10 +70,13 @@ class ApiServer:
     def kubeconfig(self, user: User, *, namespace: str = "", with_token: bool = False) -> Obj:
         return self.credentials.kubeconfig(self.url, user, namespace=namespace, with_token=with_token)
 
+    def direct(self, user: User) -> DirectRequests:
+        """The way of a user in this process, which needs no socket and no credentials."""
+        return DirectRequests(self._application, user)
+
     async def start(self) -> None:
-        application = Application(self.backend, lambda: self.before_request())
         await self.listener.start(
-            application,
+            self._application,
             HttpConnection,
             ws=WebSocketConnection,
             tls=self.credentials.authority.server_context(),
