@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import struct
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from srearena.cluster.embedded.api import protobuf, protobuf_encoding
+from srearena.cluster.embedded.api import openapi_protobuf, protobuf, protobuf_encoding
 from srearena.cluster.embedded.api.protobuf_table import SCALARS, message_of, messages
 
 HOME = "/api/v1/namespaces/default"
 BINARY = {"content-type": protobuf.MEDIA_TYPE}
 ONLY_BINARY = {"accept": protobuf.MEDIA_TYPE}
+OPENAPI_V2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 WITHOUT_TABLE = {"intstr.IntOrString", "resource.Quantity", "runtime.RawExtension"}
 
 
@@ -174,3 +178,14 @@ def test_a_watch_in_protobuf_is_length_delimited(http: httpx.Client) -> None:
                 break
     assert data[4:11] == b"\x0a\x05ADDED"
     assert protobuf.decode(data[data.index(protobuf.MAGIC) :])["data"] == {"a": "1"}
+
+
+def test_openapi_is_encoded_as_the_published_library_does() -> None:
+    recorded = json.loads((Path(__file__).parent / "recorded" / "openapi_v2.json").read_text())
+    assert openapi_protobuf.encode(recorded["document"]) == base64.b64decode(recorded["encoded"])
+
+
+def test_the_whole_of_openapi_version_2_is_served(http: httpx.Client) -> None:
+    reply = http.get("/openapi/v2", headers={"accept": OPENAPI_V2})
+    assert reply.headers["content-type"] == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+    assert reply.content == openapi_protobuf.encode(http.get("/openapi/v2").json())

@@ -50,6 +50,7 @@ READ = (
     "describe pods -l app=web",
     "describe node",
     "explain deployment.spec.strategy",
+    "explain deployment.spec.strategy --output=plaintext-openapiv2",
     "logs deployment/web --tail=5",
     "top nodes",
     "auth can-i delete pods",

@@ -40,7 +40,7 @@ from srearena.cluster.embedded.api.authentication import impersonated
 from srearena.cluster.embedded.api.authorization import Attributes
 from srearena.cluster.embedded.api.backend import Backend
 from srearena.cluster.embedded.api.discovery import AGGREGATED_GROUP, AGGREGATED_KIND, aggregated_version
-from srearena.cluster.embedded.api.openapi import OUTLINE_V2, PROTOBUF_V2
+from srearena.cluster.embedded.api.openapi import PROTOBUF_V2
 from srearena.cluster.embedded.api.presenting import show
 from srearena.cluster.embedded.api.requests import Disconnected, Receive, Request, RequestInfo, Scope, Send
 from srearena.cluster.embedded.objects import is_terminating
@@ -340,7 +340,8 @@ class Application:
     async def _open_api_2(self, request: Request) -> None:
         accept = request.header("accept")
         if PROTOBUF_V2 in accept and not any(kind in accept for kind in ("json", "*/*")):
-            await request.reply(200, OUTLINE_V2, content_type=f"{PROTOBUF_V2}.v1.0+protobuf")
+            document = self._backend.open_api.version_2(binary=True)
+            await request.reply(200, document, content_type=f"{PROTOBUF_V2}.v1.0+protobuf")
             return
         await request.reply(200, self._backend.open_api.version_2())
 

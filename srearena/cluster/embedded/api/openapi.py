@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from srearena.cluster.embedded.api import custom
+from srearena.cluster.embedded.api import custom, openapi_protobuf
 from srearena.cluster.embedded.api.health import VERSION
 from srearena.cluster.embedded.api.openapi_paths import paths_of
 from srearena.cluster.embedded.api.openapi_schemas import (
@@ -42,9 +42,6 @@ _SECURITY: Final[Obj] = {
     }
 }
 PROTOBUF_V2: Final = "application/com.github.proto-openapi.spec.v2"
-# kubectl asks for version 2 as protobuf only for kinds it did not find in version 3, to be sure that they do not exist.
-# A document with a title and nothing else (fields 1 `swagger`, 2 `info`) tells it so.
-OUTLINE_V2: Final = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.34.0"
 
 
 class OpenApi:
@@ -52,6 +49,8 @@ class OpenApi:
         self._table = table
         self._store = store
         self._custom: dict[tuple[str, str], tuple[str, bytes]] = {}
+        self._older: tuple[str, bytes, bytes] | None = None
+        """Version 2 as JSON and as protobuf, and the fingerprint of what it shows."""
 
     def index(self) -> Obj:
         """`/openapi/v3`."""
@@ -96,28 +95,36 @@ class OpenApi:
         found: Obj = dig(custom.version_of(self._store, row), "schema", "openAPIV3Schema", default={})
         return found
 
-    def version_2(self) -> bytes:
+    def version_2(self, *, binary: bool = False) -> bytes:
         """`/openapi/v2`: everything at once, in the older dialect; without what extension API servers serve."""
+        places = [
+            (group, version)
+            for group, versions in self._table.groups().items()
+            for version in versions
+            if (group, version) not in self._table.aggregated
+        ]
+        fingerprint = "".join(self.fingerprint(*place) for place in places)
+        if self._older is None or self._older[0] != fingerprint:
+            document = self._version_2(places)
+            self._older = (fingerprint, orjson.dumps(document), openapi_protobuf.encode(document))
+        return self._older[2 if binary else 1]
+
+    def _version_2(self, places: list[tuple[str, str]]) -> Obj:
         paths: Obj = {}
         definitions: Obj = {}
-        for group, versions in self._table.groups().items():
-            for version in versions:
-                if (group, version) in self._table.aggregated:
-                    continue
-                document = orjson.loads(self.document(group, version) or b"{}")
-                paths |= {path: _old_path_item(item) for path, item in document["paths"].items()}
-                schemas_here = document["components"]["schemas"].items()
-                definitions |= {name: _old(as_version_2(schema)) for name, schema in schemas_here}
-        return orjson.dumps(
-            {
-                "swagger": "2.0",
-                "info": {"title": "Kubernetes", "version": VERSION["gitVersion"]},
-                "paths": dict(sorted(paths.items())),
-                "definitions": dict(sorted(definitions.items())),
-                "securityDefinitions": _SECURITY,
-                "security": [{"BearerToken": []}],
-            }
-        )
+        for group, version in places:
+            document = orjson.loads(self.document(group, version) or b"{}")
+            paths |= {path: _old_path_item(item) for path, item in document["paths"].items()}
+            schemas_here = document["components"]["schemas"].items()
+            definitions |= {name: _old(as_version_2(schema)) for name, schema in schemas_here}
+        return {
+            "swagger": "2.0",
+            "info": {"title": "Kubernetes", "version": VERSION["gitVersion"]},
+            "paths": dict(sorted(paths.items())),
+            "definitions": dict(sorted(definitions.items())),
+            "securityDefinitions": _SECURITY,
+            "security": [{"BearerToken": []}],
+        }
 
 
 @lru_cache(maxsize=128)
