@@ -107,7 +107,8 @@ class OpenApi:
         if self._older is None or self._older[0] != fingerprint:
             document = self._version_2(places)
             self._older = (fingerprint, orjson.dumps(document), openapi_protobuf.encode(document))
-        return self._older[2 if binary else 1]
+        _, text, encoded = self._older
+        return encoded if binary else text
 
     def _version_2(self, places: list[tuple[str, str]]) -> Obj:
         paths: Obj = {}

@@ -51,7 +51,8 @@ class _Dumper(yaml.CSafeDumper):
     """Quotes as Go's encoder does: what would be read as something else than a text has double quotes."""
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
-        ambiguous = self.resolve(yaml.ScalarNode, text, (True, False)) != _TEXT_TAG
+        tag: str = self.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+        ambiguous = tag != _TEXT_TAG
         return self.represent_scalar(_TEXT_TAG, text, style='"' if ambiguous else None)
 
 
