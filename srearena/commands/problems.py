@@ -10,7 +10,7 @@ import click
 from srearena import completions
 from srearena.conductor.problems.metadata import Level, Summary
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.conductor.trials.tables import columns
+from srearena.utils.columns import columns
 
 
 @click.command()

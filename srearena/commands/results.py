@@ -11,8 +11,9 @@ from srearena import completions
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.results.comparison import as_document, compare
 from srearena.conductor.results.store import all_runs, find_run, read_trials, totals
-from srearena.conductor.trials.tables import columns, stage_marks
+from srearena.conductor.trials.tables import stage_marks
 from srearena.paths import results_directory
+from srearena.utils.columns import columns
 from srearena.utils.status import outcome_colour
 
 

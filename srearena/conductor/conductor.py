@@ -210,7 +210,7 @@ class Conductor:
 
     def finish(self, episode: Episode) -> dict[str, Any]:
         """Write the result. Only from here on files may name the problem."""
-        run = self._results or results_directory() / episode.session.session_id
+        run = self.run_folder(episode.session.session_id)
         document = trial_document(
             episode,
             agent=self.agent_name,
@@ -229,6 +229,10 @@ class Conductor:
             self._say(error)
         self.result = document
         return document
+
+    def run_folder(self, session: str) -> Path:
+        """The folder of the run: an episode that belongs to none has one of its own."""
+        return self._results or results_directory() / session
 
     def keep_logs(self, folder: Path) -> None:
         """Move the event log and the agent's output into the folder of the trial."""

@@ -24,6 +24,7 @@ from srearena.conductor.results.store import read_trials, totals, write_trial
 from srearena.conductor.serving.console import Console
 from srearena.conductor.serving.http_api import EpisodeApp, openapi
 from srearena.conductor.serving.json_app import serve
+from srearena.conductor.session import read_session
 from srearena.conductor.trials.suite import Progress, Suite
 from srearena.conductor.trials.tables import LiveTable
 from srearena.conductor.trials.trial import Trial
@@ -152,6 +153,10 @@ def test_a_person_reaches_a_grade_in_the_console() -> None:
     assert "there is no problem called 'nonsense'" in text
     assert "deployment.apps/store scaled" in text
     assert "Outcome: pass" in text
+    result = next(Path(line.removeprefix("Result: ")) for line in output if line.startswith("Result: "))
+    assert f"View it with `srearena view {result.parents[2].name}`." in output
+    (command,) = (entry for entry in read_session(result / "session.jsonl") if entry["what"] == "command")
+    assert command["output"] == "deployment.apps/store scaled\n"
 
 
 def test_the_console_completes_ids_and_verbs() -> None:

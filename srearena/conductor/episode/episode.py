@@ -494,11 +494,15 @@ class Episode:
 
 def describe(app: Application) -> str:
     """The description of an application for an agent."""
-    facts = {key: value for key, value in app.facts.items() if key not in ("Front Door",)}
     return (
         f"You are the engineer on call for {app.name}, which runs in the Kubernetes namespace "
-        f"{app.namespace!r}.\n\n{json.dumps(facts, indent=2)}"
+        f"{app.namespace!r}.\n\n{json.dumps(public_facts(app), indent=2)}"
     )
+
+
+def public_facts(app: Application) -> dict[str, Any]:
+    """What the metadata of an application says to those who operate it."""
+    return {key: value for key, value in app.facts.items() if key not in ("Front Door",)}
 
 
 def questions_of(stages: Iterable[str]) -> list[str]:

@@ -1,37 +1,41 @@
 """The interactive console: choose a problem, investigate with kubectl, submit, and see the verdicts.
 
 A person works like an agent: the same episode, the same identity in the cluster, the same verdicts. Lines that are not
-a command of the console are run by the user's shell, with KUBECONFIG set to the on-call engineer's.
+a command of the console are run by the user's shell, with KUBECONFIG set to the on-call engineer's; what they print is
+part of the transcript.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 from collections.abc import Callable
 from time import monotonic
+from typing import Any
 
 from srearena.conductor.actions.parsing import parse
 from srearena.conductor.actions.toolbox import Toolbox
 from srearena.conductor.conductor import Conductor
-from srearena.conductor.episode.episode import Episode
+from srearena.conductor.episode.episode import Episode, public_facts
 from srearena.conductor.episode.limits import Limits
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError, BadAction
+from srearena.conductor.results.store import folder_of
+from srearena.conductor.serving.console_words import kubectl_completions, suggestion
+from srearena.conductor.serving.shell_commands import run_line
 from srearena.config import Config
 from srearena.errors import SreArenaError
+from srearena.utils.columns import columns
 
 PROMPT = "(srearena) $ "
 _HELP = """\
 start ID      prepare a problem                    list [WORD]   list problems
 status        question, time and actions so far    submit(...)   answer the current question
 kubectl ...   investigate and repair               help          this text
-exit          end the console
+exit          end the console                      Tab           completes ids, names and objects
 Also get_logs("ns", "service"), get_metrics("promql"), get_traces("service"), get_alerts(), wait(60).
 Anything else is run by your shell; KUBECONFIG is set to the on-call engineer's."""
 _COMMANDS = ("start", "list", "status", "help", "exit", "quit", "kubectl", "submit(")
-_KUBECTL_VERBS = ("get", "describe", "logs", "exec", "patch", "scale", "rollout", "delete", "apply", "edit", "top")
 
 
 class Console:
@@ -101,16 +105,22 @@ class Console:
         return True
 
     def _list(self, word: str) -> None:
-        names = [name for name in self._conductor.problems.get_problem_ids() if word in name]
-        self._say("\n".join(names) or f"no problem id contains {word!r}")
+        problems = self._conductor.problems
+        rows = [("ID", "APPLICATION", "LEVEL", "DIFFICULTY")]
+        for name in problems.get_problem_ids():
+            if word in name:
+                summary = problems.get_problem(name).summary()
+                rows.append((name, summary.application, summary.level, summary.difficulty))
+        self._say("\n".join(columns(rows)) if len(rows) > 1 else f"no problem id contains {word!r}")
 
     def _start(self, words: list[str]) -> None:
         if len(words) != 1:
             raise ArenaError("start takes one id: start k8s_target_port-misconfig")
         began = monotonic()
-        description, _, _ = self._conductor.init_problem(words[0])
-        assert self.episode is not None
-        self._say(f"{description}\n\nReady after {monotonic() - began:.1f} s.\n{self.episode.question}")
+        self._conductor.init_problem(words[0])
+        episode = self._current()
+        facts = columns([(name, _readable(value)) for name, value in public_facts(episode.problem.app).items()])
+        self._say("\n".join([*facts, "", f"Ready after {monotonic() - began:.1f} s.", episode.question]))
 
     def _current(self) -> Episode:
         if self.episode is None:
@@ -142,20 +152,31 @@ class Console:
                 for reason in verdict.reasons:
                     self._say(f"      {reason}")
         self._say(f"Outcome: {ending.outcome}")
-        self._conductor.finish(episode)
+        document = self._conductor.finish(episode)
         self._conductor.close()
+        run = self._conductor.run_folder(document["session"])
+        self._say(f"Result: {folder_of(run, document['problem'], document['trial'])}")
+        self._say(f"View it with `srearena view {run.name}`.")
 
     def _shell(self, line: str) -> None:
-        environment = dict(os.environ)
-        if self.episode is not None and self.episode.kubeconfig is not None:
-            environment["KUBECONFIG"] = str(self.episode.kubeconfig)
-        elif line.split()[0] == "kubectl":
+        environment = self._environment()
+        if environment is None and line.split()[0] == "kubectl":
             raise ArenaError("no problem is running: `start ID` starts one")
+        meant = suggestion(line, _COMMANDS + tuple(Toolbox.names()))
+        if meant:
+            raise ArenaError(f"there is no command {line.split()[0].partition('(')[0]!r}: did you mean {meant}?")
+        began = monotonic()
         # The line is what the person at this terminal typed; no agent and no file reaches it.
-        done = subprocess.run(line, shell=True, env=environment, capture_output=True, text=True, check=False)
-        self._say((done.stdout + done.stderr).rstrip())
+        status, output = run_line(line, environment or os.environ, self._say)
         if self.episode is not None:
-            self.episode.session.note("command", text=line, status=done.returncode)
+            seconds = round(monotonic() - began, 3)
+            self.episode.session.note("command", text=line, status=status, output=output, seconds=seconds)
+
+    def _environment(self) -> dict[str, str] | None:
+        """The environment of commands on the running system."""
+        if self.episode is None or self.episode.kubeconfig is None:
+            return None
+        return {**os.environ, "KUBECONFIG": str(self.episode.kubeconfig)}
 
     # Completion
 
@@ -167,8 +188,8 @@ class Console:
             choices = [*_COMMANDS, *(f"{name}(" for name in Toolbox.names())]
         elif words[0] == "start":
             choices = self._conductor.problems.get_problem_ids()
-        elif words[0] == "kubectl" and len(words) == 2:
-            choices = list(_KUBECTL_VERBS)
+        elif words[0] == "kubectl":
+            choices = kubectl_completions(line, self._environment())
         else:
             choices = []
         return sorted({choice for choice in choices if choice.startswith(last)})
@@ -181,3 +202,10 @@ class Console:
         readline.set_completer_delims(" ")
         readline.set_completer(lambda text, state: [*self.completions(readline.get_line_buffer()), None][state])
         readline.parse_and_bind("tab: complete")
+
+
+def _readable(value: Any) -> str:
+    """A fact of an application in one line."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_readable(one)}" for key, one in value.items())
+    return "; ".join(map(_readable, value)) if isinstance(value, list | tuple) else str(value)

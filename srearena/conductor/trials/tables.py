@@ -1,4 +1,4 @@
-"""Tables for a terminal: aligned columns, and a live table of trials.
+"""The live table of trials on a terminal.
 
 Where the output is not a terminal, only the lines of trials that have ended are printed.
 """
@@ -20,14 +20,6 @@ _NAME_WIDTH = 44
 """Of most ids; longer ones move the rest of their row."""
 _LONGEST_REASON = 100
 """Characters in a row; `srearena results` and the result have all of it."""
-
-
-def columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Format rows as aligned lines."""
-    if not rows:
-        return []
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def stage_marks(result: dict[str, Any] | None) -> str:
