@@ -48,7 +48,7 @@ export interface Alert {
 export interface Mark {
   at: number;
   text: string;
-  kind: "action" | "fault";
+  kind: "action" | "current" | "fault" | "phase";
 }
 
 export interface Overview extends IncidentRow {

@@ -46,7 +46,13 @@ function toggleTheme(): void {
   }
 }
 
-function Frame({ children, home }: { children: JSX.Element; home: boolean }): JSX.Element {
+const PAGES: [string, string, string[]][] = [
+  ["#/incidents", "Incidents", ["incidents", "incident"]],
+  ["#/", "Trials", ["", "trial", "compare", "session"]],
+  ["#/play", "Play", ["play"]],
+];
+
+function Frame({ children, home, page = "" }: { children: JSX.Element; home: boolean; page?: string }): JSX.Element {
   return (
     <>
       <a class="skip" href="#content" onClick={(event) => { event.preventDefault(); document.getElementById("content")?.focus(); }}>
@@ -55,9 +61,7 @@ function Frame({ children, home }: { children: JSX.Element; home: boolean }): JS
       <header>
         {home ? <a class="brand" href="#/">SREArena</a> : <span class="brand">SREArena</span>}
         <nav aria-label="Pages">
-          {home && <a href="#/incidents">Incidents</a>}
-          {home && <a href="#/">Trials</a>}
-          {home && <a href="#/play">Play</a>}
+          {home && PAGES.map(([address, name, parts]) => <a href={address} aria-current={parts.includes(page) ? "page" : undefined}>{name}</a>)}
         </nav>
         <button type="button" id="theme" aria-label="Switch between dark and light" onClick={toggleTheme}>
           ◐
@@ -73,7 +77,7 @@ function Frame({ children, home }: { children: JSX.Element; home: boolean }): JS
 function Application(): JSX.Element {
   const route = useRoute();
   return (
-    <Frame home>
+    <Frame home page={route.parts[0] ?? ""}>
       <Page route={route} />
     </Frame>
   );

@@ -1,4 +1,5 @@
 // The documents of the JSON API (srearena/view/trials.py, srearena/view/transcript.py).
+import type { Call, Mark, Service } from "./incident-types";
 
 export interface Row {
   id: string;
@@ -27,6 +28,7 @@ export interface Step {
   title: string;
   stage: string;
   at?: string;
+  clock?: number;
   command?: string;
   answer?: string;
   thought?: string;
@@ -79,6 +81,18 @@ export interface TrialDocument {
   row: Row;
   result: Result;
   steps: Step[];
+  system?: System;
+}
+
+// What the system of a finished trial looked like (srearena/view/incidents/finished.py).
+export interface System {
+  step: number;
+  times: number[];
+  baseline: [number, number] | null;
+  marks: Mark[];
+  start: { services: Service[]; edges: Call[] };
+  end: { services: Service[]; edges: Call[] };
+  alerts: { name: string; severity: string; labels: Record<string, string>; first: number; last: number }[];
 }
 
 export interface TrialList {

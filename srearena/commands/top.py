@@ -18,9 +18,9 @@ from srearena.cluster.base import ClusterError, TelemetryEndpoints
 from srearena.cluster.launcher import telemetry_of
 from srearena.conductor.episode.environment import telemetry_in_use
 from srearena.config import Config
-from srearena.observer import golden_signals
 from srearena.observer.source import Source
 from srearena.option_types import POSITIVE
+from srearena.service.telemetry import golden_signals
 
 _WINDOW = "1m"
 _BY = "namespace, service_name"

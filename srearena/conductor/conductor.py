@@ -26,6 +26,7 @@ from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.registry import ProblemRegistry
+from srearena.conductor.results.signals import capture_signals, write_signals
 from srearena.conductor.results.store import (
     folder_of,
     trial_document,
@@ -219,7 +220,11 @@ class Conductor:
             trial=self._trial,
             run=run.name,
         )
-        self.keep_logs(folder_of(run, document["problem"], self._trial))
+        folder = folder_of(run, document["problem"], self._trial)
+        self.keep_logs(folder)
+        signals = capture_signals(episode)
+        if signals is not None:
+            write_signals(folder, signals)
         write_state(run, document, episode.state)
         write_trial(run, document)
         if self._results is None:

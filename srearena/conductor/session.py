@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
@@ -29,6 +29,8 @@ class Session:
         self.session_id = token_hex(8)
         self.history: list[dict[str, Any]] = []
         self.path: Path | None = None
+        self.clock: Callable[[], float | None] = lambda: None
+        """The time of the system that the trial is about, which may pass faster than real time."""
         self._file: IO[str] | None = None
         self._published = False
         self._moved = False
@@ -51,7 +53,13 @@ class Session:
 
     def note(self, what: str, **facts: Any) -> None:
         """Append one entry and flush it to disk."""
-        entry = {"at": datetime.now(UTC).isoformat(), "what": what, **{k: _bounded(v) for k, v in facts.items()}}
+        clock = self.clock()
+        entry = {
+            "at": datetime.now(UTC).isoformat(),
+            **({"clock": clock} if clock is not None else {}),
+            "what": what,
+            **{key: _bounded(value) for key, value in facts.items()},
+        }
         self.history.append(entry)
         if self._file is not None:
             self._file.write(json.dumps(entry, default=str) + "\n")
@@ -72,7 +80,7 @@ class Session:
     def copy(self) -> Session:
         """In a fork of the process: a log of its own that begins with the same entries."""
         copied = Session(self.path.parent if self.path is not None else None)
-        copied.history = list(self.history)
+        copied.history, copied.clock = list(self.history), self.clock
         if copied._file is not None:
             copied._file.writelines(json.dumps(entry, default=str) + "\n" for entry in self.history)
             copied._file.flush()

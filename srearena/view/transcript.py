@@ -28,6 +28,8 @@ class Step:
     title: str
     stage: str = ""
     at: str = ""
+    clock: float | None = None
+    """The system's time, in seconds since the epoch."""
     command: str = ""
     answer: str = ""
     thought: str = ""
@@ -70,7 +72,7 @@ class SessionTranscript:
         if handler is not None:
             handler(self, entry)
         elif what not in _HIDDEN:
-            facts = {key: value for key, value in entry.items() if key not in ("at", "what")}
+            facts = {key: value for key, value in entry.items() if key not in ("at", "clock", "what")}
             self._append(Step("note", what[:_LONGEST_TITLE], answer=_text(facts) if facts else ""), entry)
 
     def flush(self) -> None:
@@ -82,7 +84,7 @@ class SessionTranscript:
 
     def _append(self, step: Step, entry: Mapping[str, Any]) -> Step:
         step.stage = self._stage
-        step.at = str(entry.get("at", ""))
+        step.at, step.clock = str(entry.get("at", "")), _number(entry.get("clock"))
         self.steps.append(step)
         return step
 

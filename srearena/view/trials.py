@@ -14,7 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from srearena.conductor.results.signals import SIGNALS
 from srearena.conductor.session import is_written, read_session
+from srearena.view.incidents.finished import finished_system
 from srearena.view.transcript import SessionTranscript, Step, trajectory_steps
 
 RUN, LEADERBOARD = "run", "leaderboard"
@@ -74,9 +76,19 @@ class ViewedTrial(ABC):
         """What was graded, and the ground truth; empty while the trial runs."""
         return {}
 
+    def system(self) -> dict[str, Any] | None:
+        """What the system looked like; None where that is not known, or not to be disclosed yet."""
+        return None
+
     def document(self) -> dict[str, Any]:
         steps = [step.as_document() for step in self.steps()]
-        return {"row": self.row().as_document(), "result": self.result(), "steps": steps}
+        system = self.system()
+        return {
+            "row": self.row().as_document(),
+            "result": self.result(),
+            "steps": steps,
+            **({"system": system} if system is not None else {}),
+        }
 
 
 class FinishedTrial(ViewedTrial):
@@ -102,6 +114,9 @@ class FinishedTrial(ViewedTrial):
 
     def steps(self) -> list[Step]:
         return SessionTranscript.of(session_entries(self.folder / "session.jsonl")).steps
+
+    def system(self) -> dict[str, Any] | None:
+        return finished_system(mapping(read_json(self.folder / SIGNALS)))
 
     def result(self) -> dict[str, Any]:
         document = self._document()

@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from srearena.conductor.results.signals import SIGNALS
+from tests.view.signals import HANDED_OVER, signals
+
 HOSTILE = (
     "<script>window.broken = 1</script><img src=x onerror='window.broken = 2'>"
     '"><svg onload=window.broken=3> \u001b[31mred\u001b[0m \u202eevil ]]> </script> <!-- javascript:alert(1) ${1} ```'
@@ -31,7 +34,13 @@ def session(acts: list[tuple[str, str]]) -> list[dict[str, Any]]:
                 "cost": 0.0125,
                 "text": f"Thought {number}: look at it.\n```\n{command}\n```",
             },
-            {"at": _at(number), "what": "action", "step": number, "text": f"```\n{command}\n```"},
+            {
+                "at": _at(number),
+                "clock": HANDED_OVER + 30 * number,
+                "what": "action",
+                "step": number,
+                "text": f"```\n{command}\n```",
+            },
             {"at": _at(number + 0.5), "what": "state", "step": number, "text": answer},
         ]
     return entries
@@ -106,7 +115,8 @@ def write_trial(run: Path, document: dict[str, Any], entries: list[dict[str, Any
 
 def make_runs(root: Path) -> Path:
     """Two runs of two agents on the same problem, and a trial that ended in an error."""
-    write_trial(root / "alpha-1", result("wrong_port", agent="alpha", outcome="pass"))
+    folder = write_trial(root / "alpha-1", result("wrong_port", agent="alpha", outcome="pass"))
+    (folder / SIGNALS).write_text(json.dumps(signals()))
     acts = [*ACTS[:1], ("kubectl rollout restart deployment", "restarted")]
     write_trial(root / "beta-1", result("wrong_port", agent="beta", outcome="fail"), session(acts))
     failed = {"stages": [], "usage": {}, "scores": {}, "level": "network", "reason": "no such model", "trial": 1}

@@ -292,4 +292,7 @@ def test_an_incident_is_solved_in_the_page(chrome: Chrome, tmp_path: Path) -> No
         press(pages, "#verdict a")
         pages.wait(lambda: pages.all("#verdicts"))
         assert "get services" in pages.text("#transcript")
+        assert {"user-service", "compose-post-service"} <= set(pages.all("#system .node .name"))
+        assert pages.all("#system .node.marked .word") == ["at fault, named"]
+        assert pages.all("#system .edge.level-2") and pages.all("#system .chart")
         assert pages.chrome.execute_script("return window.broken") is None

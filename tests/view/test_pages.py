@@ -63,6 +63,28 @@ def test_a_trial_shows_verdicts_truth_and_every_step(pages: Pages) -> None:
     assert pages.all(".step.failed .title") == ["kubectl get podz"]
 
 
+def test_a_trial_shows_its_system_with_truth_answer_and_the_signals_around_each_action(pages: Pages) -> None:
+    pages.open(ALPHA, "#system .node")
+    assert sorted(pages.all("#system .node .name")) == ["user-mongodb", "user-service", "web"]
+    assert pages.all("#system .node.marked .name") == ["user-service"]
+    assert pages.all("#system .node.marked .word") == ["at fault, named"]
+    assert len(pages.all("#system .node.user-service, #system .node.level-2[data-service=user-service]")) == 1
+    assert pages.text("#alerts li").startswith("HighErrorRate critical since ")
+    assert pages.text("#signals-head") == "user-service"
+    errors = "#system .chart:nth-of-type(2) .chart-value"
+    assert pages.text(errors) == "100 %"
+    pages.find("#system .segmented button:last-child").click()
+    pages.wait(lambda: pages.text(errors) == "0 %")
+    assert pages.all("#system .node.level-2") == []
+    pages.find('#system [data-service="web"]').click()
+    pages.wait(lambda: pages.text("#signals-head") == "web" and pages.hash == f"{ALPHA}?service=web")
+    assert pages.all(".around") == []
+    pages.press("j", "j")
+    pages.wait(lambda: pages.all(".around .chart-title") == ["Requests", "Errors", "Latency, 95th percentile"])
+    assert pages.text(".step[aria-current] .around p") == "web, five minutes before and after this step"
+    assert pages.errors() == []
+
+
 def test_a_step_is_searched_walked_and_linked_to(pages: Pages) -> None:
     pages.open(ALPHA, "#transcript .step")
     pages.press("/")
@@ -113,7 +135,7 @@ def test_two_trials_are_compared_side_by_side(pages: Pages) -> None:
 def test_what_hostile_agents_wrote_is_text(pages: Pages, page: str, shows: str) -> None:
     pages.open(page, shows)
     assert pages.chrome.execute_script("return window.broken") is None
-    assert pages.chrome.find_elements("css selector", "main script, main img, main svg") == []
+    assert pages.chrome.find_elements("css selector", "main script, main img, main svg:not(.graph > svg)") == []
     shown = pages.text()
     assert "<script>window.broken = 1</script>" in shown
     assert "\x1b" not in shown and "\u202e" not in shown

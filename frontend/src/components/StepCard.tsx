@@ -1,5 +1,5 @@
 // One step of a transcript.
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import * as format from "../format";
 import { clean } from "../text";
 import type { Step } from "../types";
@@ -18,7 +18,8 @@ const KINDS: Record<string, string> = {
 
 function Facts({ step }: { step: Step }): JSX.Element {
   const facts = [
-    format.clock(step.at),
+    // The time of the system that the charts show, where it is known.
+    format.clock(step.clock === undefined ? step.at : new Date(step.clock * 1000).toISOString()),
     step.seconds === undefined ? "" : format.seconds(step.seconds),
     step.tokens_in || step.tokens_out ? `${format.count(step.tokens_in ?? 0)} + ${format.count(step.tokens_out ?? 0)} tokens` : "",
     step.cost ? format.money(step.cost) : "",
@@ -32,9 +33,10 @@ interface StepProps {
   current: boolean;
   query: string;
   onSelect: () => void;
+  children?: ComponentChildren;
 }
 
-export function StepCard({ step, number, current, query, onSelect }: StepProps): JSX.Element {
+export function StepCard({ step, number, current, query, onSelect, children }: StepProps): JSX.Element {
   if (step.kind === "stage") {
     return (
       <li id={`step-${number}`} class="stage-head" aria-current={current ? "step" : undefined}>
@@ -66,6 +68,7 @@ export function StepCard({ step, number, current, query, onSelect }: StepProps):
         <Block text={step.command} label={`Command of step ${number}`} query={query} tone="command" />
       )}
       {step.answer && <Block text={step.answer} label={`Answer of step ${number}`} query={query} tone="answer" />}
+      {children}
     </li>
   );
 }

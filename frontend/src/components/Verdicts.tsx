@@ -118,13 +118,15 @@ export function Truth({ result }: { result: Result }): JSX.Element | null {
             {!answers.length && <li class="soft">it named no object</li>}
           </ul>
           {(result.collateral ?? []).length > 0 && <h3>What it changed beside the repair</h3>}
-          <ul>
-            {(result.collateral ?? []).map((change) => (
-              <li>
-                {clean(change.class)}: {clean(change.change)}
-              </li>
-            ))}
-          </ul>
+          {(result.collateral ?? []).length > 0 && (
+            <ul>
+              {(result.collateral ?? []).map((change) => (
+                <li>
+                  {clean(change.class)}: {clean(change.change)}
+                </li>
+              ))}
+            </ul>
+          )}
         </div>
       </div>
     </section>

@@ -18,6 +18,8 @@ interface ChartProps {
   lines: Line[];
   show: (value: number | null) => string;
   marks?: readonly Mark[];
+  // The value that the title names, where it is not the last one.
+  now?: number | null | undefined;
   usual?: number | null | undefined;
   baseline?: [number, number] | null;
   level?: number;
@@ -81,9 +83,10 @@ function drawUnder(plot: uPlot, drawn: Drawn): void {
   }
   for (const mark of drawn.marks) {
     const x = plot.valToPos(mark.at, "x", true);
-    ctx.strokeStyle = colour(mark.kind === "fault" ? "--bad" : "--accent");
-    ctx.setLineDash(mark.kind === "fault" ? [] : [2 * ratio, 3 * ratio]);
-    ctx.lineWidth = (mark.kind === "fault" ? 2 : 1) * ratio;
+    const strong = mark.kind === "fault" || mark.kind === "current";
+    ctx.strokeStyle = colour(mark.kind === "fault" ? "--bad" : mark.kind === "phase" ? "--soft" : "--accent");
+    ctx.setLineDash(strong ? [] : [2 * ratio, 3 * ratio]);
+    ctx.lineWidth = (strong ? 2 : 1) * ratio;
     ctx.beginPath();
     ctx.moveTo(x, bbox.top);
     ctx.lineTo(x, bbox.top + bbox.height);
@@ -92,7 +95,7 @@ function drawUnder(plot: uPlot, drawn: Drawn): void {
   ctx.restore();
 }
 
-export function Chart({ title, times, lines, show, marks = [], usual, baseline, level = 0, height = 120 }: ChartProps): JSX.Element {
+export function Chart({ title, times, lines, show, marks = [], now, usual, baseline, level = 0, height = 120 }: ChartProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
   const drawn = useRef<Drawn>({ marks, usual, baseline });
@@ -148,7 +151,7 @@ export function Chart({ title, times, lines, show, marks = [], usual, baseline, 
     plot.current?.setData([times, ...lines.map((line) => line.values)]);
   }, [times, lines]);
 
-  const last = lines[0]?.values.findLast((value) => value !== null) ?? null;
+  const last = now !== undefined ? now : (lines[0]?.values.findLast((value) => value !== null) ?? null);
   const single = lines.length === 1;
   const at = hover !== null && hover < times.length ? hover : null;
   const shown = at === null ? last : (lines[0]?.values[at] ?? null);

@@ -4,11 +4,11 @@ import * as format from "../format";
 import type { Alert, Mark, Measure, Overview, Reading, Service } from "../incident-types";
 import { clean } from "../text";
 import { Chart } from "./Chart";
-import { callText, LEVELS, ServiceGraph } from "./ServiceGraph";
+import { callText, LEVELS, type Marked, ServiceGraph } from "./ServiceGraph";
 
 // More services than this are drawn over the whole width.
 const MANY = 14;
-const CHARTS: [Measure, string, (value: number | null) => string][] = [
+export const CHARTS: [Measure, string, (value: number | null) => string][] = [
   ["requests", "Requests", format.rate],
   ["errors", "Errors", format.percent],
   ["latency", "Latency, 95th percentile", format.milliseconds],
@@ -27,10 +27,13 @@ interface OverviewProps {
   incident: Overview;
   marks: readonly Mark[];
   selected: string;
+  marked?: Marked;
+  // Without the tables below the graph, and with one line for alerts of one name.
+  compact?: boolean;
   onSelect: (name: string) => void;
 }
 
-export function OverviewPanel({ incident, marks, selected, onSelect }: OverviewProps): JSX.Element {
+export function OverviewPanel({ incident, marks, selected, marked, compact = false, onSelect }: OverviewProps): JSX.Element {
   const name = selected || firstService(incident.services);
   const service = incident.services.find((one) => one.name === name);
   return (
@@ -43,13 +46,13 @@ export function OverviewPanel({ incident, marks, selected, onSelect }: OverviewP
             <Legend />
           </div>
           {incident.services.length > 0 ? (
-            <ServiceGraph services={incident.services} calls={incident.edges} selected={selected} onSelect={(one) => onSelect(one === selected ? "" : one)} />
+            <ServiceGraph services={incident.services} calls={incident.edges} selected={selected} marked={marked} onSelect={(one) => onSelect(one === selected ? "" : one)} />
           ) : (
             <p class="empty">No requests have been traced yet.</p>
           )}
         </section>
-        <Alerts alerts={incident.alerts} />
-        <ServiceTable services={incident.services} onSelect={onSelect} />
+        {compact ? <AlertNames alerts={incident.alerts} /> : <Alerts alerts={incident.alerts} />}
+        {!compact && <ServiceTable services={incident.services} onSelect={onSelect} />}
         </div>
         <section class="panel flush signals" aria-labelledby="signals-head">
           <div class="panel-head">
@@ -87,7 +90,7 @@ function ServiceSignals({ incident, service, marks }: { incident: Overview; serv
           const reading = measure === "cpu" || measure === "memory" ? undefined : service[measure];
           return (
             <Chart key={`${service.name} ${measure}`} title={title} times={incident.times} lines={[{ label: measure, values }]} show={show}
-              marks={marks} usual={reading?.usual} baseline={incident.baseline} level={reading?.level ?? 0} height={104} />
+              marks={marks} now={reading?.now} usual={reading?.usual} baseline={incident.baseline} level={reading?.level ?? 0} height={104} />
           );
         })}
       </div>
@@ -101,6 +104,33 @@ function ServiceSignals({ incident, service, marks }: { incident: Overview; serv
         </ul>
       )}
     </>
+  );
+}
+
+// One line for each name of alerts, with the services or objects that they are about.
+function AlertNames({ alerts }: { alerts: Alert[] }): JSX.Element {
+  const names = [...new Set(alerts.map((alert) => alert.name))];
+  return (
+    <section aria-labelledby="alerts-head">
+      <h2 id="alerts-head">Alerts</h2>
+      {alerts.length === 0 && <p class="soft">No alert fired.</p>}
+      <ul class="alerts" id="alerts">
+        {names.map((name) => {
+          const same = alerts.filter((alert) => alert.name === name);
+          const severity = same[0]?.severity ?? "";
+          const about = same.map((alert) => clean(alert.labels.service_name ?? alert.labels.pod ?? alert.labels.deployment ?? alert.labels.node ?? ""));
+          const since = same.map((alert) => alert.since).sort()[0] ?? "";
+          return (
+            <li class="alert firing">
+              <strong>{clean(name)}</strong>{" "}
+              <span class={`badge ${severity === "critical" ? "bad" : "warn"}`}>{clean(severity)}{same.length > 1 ? ` × ${same.length}` : ""}</span>{" "}
+              <span class="soft">since {format.clock(since)}</span>
+              <div class="soft">{[...new Set(about)].filter(Boolean).join(", ")}</div>
+            </li>
+          );
+        })}
+      </ul>
+    </section>
   );
 }
 

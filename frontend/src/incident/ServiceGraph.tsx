@@ -10,10 +10,14 @@ export const LEVELS = ["as usual", "deviates", "deviates strongly"];
 const NARROW = 620;
 const SMALLEST_SCALE = 0.7;
 
+export type Marked = ReadonlyMap<string, string>;
+
 interface GraphProps {
   services: Service[];
   calls: Call[];
   selected: string;
+  // Words that stand at services: which one was at fault, which one the agent named.
+  marked?: Marked | undefined;
   onSelect: (name: string) => void;
 }
 
@@ -31,7 +35,7 @@ export function callText(call: Call): string {
   return `${clean(call.from)} to ${clean(call.to)}: ${parts.filter(Boolean).join(", ")}`;
 }
 
-export function ServiceGraph({ services, calls, selected, onSelect }: GraphProps): JSX.Element {
+export function ServiceGraph({ services, calls, selected, marked, onSelect }: GraphProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const [vertical, setVertical] = useState(() => innerWidth < NARROW);
   useEffect(() => {
@@ -69,19 +73,22 @@ export function ServiceGraph({ services, calls, selected, onSelect }: GraphProps
           const facts = service.requests
             ? [format.rate(service.requests.now), format.percent(service.errors?.now), format.milliseconds(service.latency?.now)]
             : [service.kind === "store" ? "data store" : service.kind];
+          const word = marked?.get(service.name);
           return (
-            <g class={`node ${service.kind} level-${service.level}`} transform={`translate(${at.x - placed.nodeWidth / 2},${at.y - NODE_HEIGHT / 2})`}
-              role="button" tabIndex={0} aria-description={LEVELS[service.level]} aria-pressed={selected === service.name} data-service={service.name}
+            <g class={`node ${service.kind} level-${service.level}${word ? " marked" : ""}`} transform={`translate(${at.x - placed.nodeWidth / 2},${at.y - NODE_HEIGHT / 2})`}
+              role="button" tabIndex={0} aria-description={[LEVELS[service.level], word].filter(Boolean).join(", ")} aria-pressed={selected === service.name} data-service={service.name}
               onClick={() => onSelect(service.name)}
               onKeyDown={(event) => {
                 if (event.key !== "Enter" && event.key !== " ") return;
                 event.preventDefault();
                 onSelect(service.name);
               }}>
+              {word && <rect class="ring" x="-4" y="-4" width={placed.nodeWidth + 8} height={NODE_HEIGHT + 8} rx={service.kind === "service" ? 10 : 28} />}
               <rect width={placed.nodeWidth} height={NODE_HEIGHT} rx={service.kind === "service" ? 7 : 24} />
               <circle class="light" cx="15" cy="18" r="4.5" />
               <text class="name" x="26" y="22">{cut(clean(service.name))}</text>
               <text class="facts" x="15" y="39">{facts.join("  ·  ")}</text>
+              {word && <text class="word" x={placed.nodeWidth / 2} y={NODE_HEIGHT + 17}>{word}</text>}
             </g>
           );
         })}

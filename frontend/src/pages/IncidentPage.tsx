@@ -116,10 +116,10 @@ function Truth({ id }: { id: string }): JSX.Element {
   );
 }
 
-// When the agent acted. Its log has real time; the cluster's clock may be ahead of that.
+// When the agent acted, on the cluster's clock. Entries without it have real time, and that clock may be ahead of it.
 function actionMarks(trial: TrialDocument | undefined, offset: number): Mark[] {
   return (trial?.steps ?? [])
     .filter((step) => ACTS.includes(step.kind) && step.at)
-    .map((step) => ({ at: Date.parse(step.at ?? "") / 1000 + Math.max(0, Math.round(offset)), text: step.title, kind: "action" as const }))
+    .map((step) => ({ at: step.clock ?? Date.parse(step.at ?? "") / 1000 + Math.max(0, Math.round(offset)), text: step.title, kind: "action" as const }))
     .filter((mark) => Number.isFinite(mark.at));
 }

@@ -8,6 +8,8 @@ import { StepCard } from "../components/StepCard";
 import { Block } from "../components/Text";
 import { Truth, Verdicts } from "../components/Verdicts";
 import * as format from "../format";
+import { markedServices, SignalsAround, SystemPanel } from "../incident/SystemPanel";
+import { firstService } from "../incident/Overview";
 import { useKeys } from "../keyboard";
 import { stepMarkdown, trialMarkdown } from "../markdown";
 import { link, replaceQuery, type Route } from "../router";
@@ -50,11 +52,17 @@ export function Trial({ trial, route, served }: TrialProps): JSX.Element {
   const hits = useMemo(() => found(steps, query), [steps, query]);
   const stages = steps.flatMap((step, index) => (step.kind === "stage" ? [{ name: step.stage, index }] : []));
   const live = row.outcome === RUNNING;
+  const [chosen, setChosen] = useState(route.query.service ?? "");
+  const service = useMemo(() => chosen || (trial.system ? serviceAtFault(trial) : ""), [chosen, trial]);
+  const choose = (name: string): void => {
+    setChosen(name);
+    replaceQuery(route, { step: current >= 0 ? current + 1 : null, q: query, service: name });
+  };
 
   const select = (index: number | undefined, scroll = true): void => {
     if (index === undefined || index < 0 || index >= steps.length) return;
     setCurrent(index);
-    replaceQuery(route, { step: index + 1, q: query });
+    replaceQuery(route, { step: index + 1, q: query, service: chosen });
     if (scroll) document.getElementById(`step-${index + 1}`)?.scrollIntoView({ block: "center" });
   };
   useEffect(() => {
@@ -116,6 +124,9 @@ export function Trial({ trial, route, served }: TrialProps): JSX.Element {
       </div>
       <Verdicts result={result} />
       <Truth result={result} />
+      {trial.system && (
+        <SystemPanel system={trial.system} result={result} steps={steps} current={current} selected={service} onSelect={choose} />
+      )}
       <Scores scores={result.scores} />
       <section aria-labelledby="transcript-head">
         <h2 id="transcript-head">Transcript</h2>
@@ -141,7 +152,11 @@ export function Trial({ trial, route, served }: TrialProps): JSX.Element {
         <ol class="transcript" id="transcript">
           {steps.map((step, index) => (
             <StepCard step={step} number={index + 1} current={index === current} query={hits.includes(index) ? query.trim() : ""}
-              onSelect={() => select(index, false)} />
+              onSelect={() => select(index, false)}>
+              {index === current && trial.system && step.kind !== "stage" && (
+                <SignalsAround system={trial.system} service={service} step={step} steps={steps} index={index} />
+              )}
+            </StepCard>
           ))}
         </ol>
         <p class="soft keys">
@@ -156,6 +171,14 @@ export function Trial({ trial, route, served }: TrialProps): JSX.Element {
       ))}
     </>
   );
+}
+
+// The service whose signals are shown first: the one at fault, or the worst.
+function serviceAtFault(trial: TrialDocument): string {
+  const services = trial.system?.start.services ?? [];
+  const measured = services.filter((service) => service.requests);
+  const marked = [...markedServices(trial.result, measured.map((one) => one.name))];
+  return marked.find(([, word]) => word.startsWith("at fault"))?.[0] ?? firstService(services);
 }
 
 function Scores({ scores }: { scores: Record<string, number | null> | undefined }): JSX.Element | null {

@@ -45,7 +45,7 @@ class Telemetry:
             raise BadAction(f"{backend} responded {response.status}: {response.data.decode('utf-8', 'replace')[:500]}")
         return orjson.loads(response.data)
 
-    def _now(self) -> float:
+    def now(self) -> float:
         """The present in the cluster, where time may stand still or begin at another moment."""
         try:
             return float(self._get("prometheus", "/api/v1/query", query="time()")["data"]["result"][1])
@@ -56,7 +56,7 @@ class Telemetry:
         """Run a PromQL query, now or over the last minutes, and format the result."""
         if minutes > 0:
             span = minutes * 60
-            end = self._now()
+            end = self.now()
             data = self._get(
                 "prometheus",
                 "/api/v1/query_range",
@@ -87,16 +87,21 @@ class Telemetry:
         self, query: str, start: float, end: float, step: float, label: str = "service_name"
     ) -> dict[str, list[tuple[float, float]]]:
         """The values of a query between two moments as pairs of time and value, by one label."""
+        return {metric.get(label, ""): points for metric, points in self.series(query, start, end, step)}
+
+    def series(
+        self, query: str, start: float, end: float, step: float
+    ) -> list[tuple[dict[str, str], list[tuple[float, float]]]]:
+        """The series of a query between two moments: labels, and pairs of time and value."""
         data = self._get("prometheus", "/api/v1/query_range", query=query, start=start, end=end, step=step)["data"]
-        return {
-            entry["metric"].get(label, ""): [(float(at), float(value)) for at, value in entry["values"]]
-            for entry in data["result"]
-        }
+        return [
+            (entry["metric"], [(float(at), float(value)) for at, value in entry["values"]]) for entry in data["result"]
+        ]
 
     def calls(self, minutes: float = 30.0) -> list[tuple[str, str]]:
         """The edges of the call graph, caller and callee, by recent traces."""
         lookback = int(minutes * 60_000)
-        edges = self._get("jaeger", "/api/dependencies", endTs=int(self._now() * 1000), lookback=lookback)["data"]
+        edges = self._get("jaeger", "/api/dependencies", endTs=int(self.now() * 1000), lookback=lookback)["data"]
         return [(edge["parent"], edge["child"]) for edge in edges or ()]
 
     def trace_documents(self, start: float, end: float, limit: int) -> list[dict[str, Any]]:
@@ -138,7 +143,7 @@ class Telemetry:
             return f"services with traces: {', '.join(sorted(names)) or '(none)'}"
         if service not in names:
             raise BadAction(f"no traces of {service!r}: there are some of {', '.join(sorted(names)) or 'no service'}")
-        end = self._now()
+        end = self.now()
         traces = self._get(
             "jaeger",
             "/api/traces",

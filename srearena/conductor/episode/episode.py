@@ -22,7 +22,7 @@ from srearena.conductor.episode.freeze import Freeze
 from srearena.conductor.episode.limits import Usage
 from srearena.conductor.episode.noise import Noise
 from srearena.conductor.episode.preparation import Preparation, Say, TimedCluster
-from srearena.conductor.episode.records import Ending, StageRecord
+from srearena.conductor.episode.records import Ending, StageRecord, seconds_of
 from srearena.conductor.episode.recovery import Recovery, measure_recovery
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import BadAction, BadSubmission, EnvironmentFailure
@@ -140,6 +140,7 @@ class Episode:
         assert self.kubeconfig is not None
         self._toolbox = Toolbox(self.cluster, self.kubeconfig, self.problem.namespace)
         self._began, self._began_virtual = monotonic(), self.cluster.elapsed
+        self.session.clock = lambda: self.clock
         self._open_next()
 
     def exchange_problem(self, problem: Problem) -> None:
@@ -173,6 +174,19 @@ class Episode:
         return Toolbox.descriptions()
 
     # While the agent works
+
+    @property
+    def handed_over_at(self) -> str:
+        """When the agent got the system, by the system's clock; "" before that."""
+        return self._handed_over_at
+
+    @property
+    def clock(self) -> float | None:
+        """The system's time in seconds since the epoch, computed; None before the agent has the system."""
+        handed_over = seconds_of(self._handed_over_at)
+        if handed_over is None:
+            return None
+        return round(handed_over + monotonic() - self._began + self.cluster.elapsed - self._began_virtual, 1)
 
     @property
     def stage(self) -> str | None:
@@ -259,7 +273,7 @@ class Episode:
                 raise self._refuse(str(problem)) from problem
         record.submitted = True
         self._malformed_submissions = 0
-        self.session.note("submission", stage=record.name, value=value, seconds=record.wall_seconds)
+        self.session.note("submission", stage=record.name, value=value, seconds=record.wall_seconds, clock=self.clock)
         if record.name == "noop":
             self._preparation.inject_fault()
         self._open_next()

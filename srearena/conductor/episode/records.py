@@ -38,7 +38,7 @@ class StageRecord:
         """The time from the opening of the stage to the recovery; 0 where the system had recovered before."""
         if self.recovery is None:
             return None
-        seconds = self.recovery.at - datetime.fromisoformat(self.opened_at).timestamp()
+        seconds = self.recovery.at - (seconds_of(self.opened_at) or 0.0)
         return {
             "seconds": round(max(seconds, 0.0), 3),
             "at": datetime.fromtimestamp(self.recovery.at, UTC).isoformat(),
@@ -66,3 +66,8 @@ class Ending:
     outcome: Outcome
     reason: str
     collateral: list[Change] = field(default_factory=list)
+
+
+def seconds_of(moment: str) -> float | None:
+    """The seconds since the epoch of a moment in ISO format; None where there is none."""
+    return datetime.fromisoformat(moment).timestamp() if moment else None

@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 
 from srearena.cluster.base import TelemetryEndpoints
 from srearena.cluster.launcher import advance, clock_of, set_speed
-from srearena.observer import golden_signals
 from srearena.observer.errors import ObserverError
 from srearena.observer.source import Source
 from srearena.service.errors import ServiceError
 from srearena.service.kubernetes import Kubernetes, Obj
+from srearena.service.telemetry import golden_signals
 from srearena.view.incidents import objects
 from srearena.view.incidents.base import Incident, IncidentError, LogQuery
 from srearena.view.incidents.signals import STEP, Key, Signals, finite
@@ -35,26 +35,13 @@ _TOPOLOGY_FRESH = 30.0
 _HISTORY = 1800
 """Seconds of the cluster's time that are read first."""
 _LONGEST_GAP = 3600
-_WINDOW = "1m"
 _FIRST_TRACES, _MORE_TRACES, _LISTED_TRACES = 80, 20, 40
 _MOST_EVENTS = 300
 _LONGEST_ADVANCE = 3600.0
 _FASTEST = 60.0
 _QUERY_POINTS = 200
 _MOST_SERIES = 100
-_SERVED, _SENT, _PODS = ("namespace", "service_name"), ("namespace", "service_name", "span_name"), ("namespace", "pod")
-_BY_SERVICE, _BY_CALL = ", ".join(_SERVED), ", ".join(_SENT)
-_QUERIES = {
-    "requests": (golden_signals.requests(golden_signals.SERVED, _BY_SERVICE, _WINDOW), _SERVED),
-    "errors": (golden_signals.errors(golden_signals.SERVED, _BY_SERVICE, _WINDOW), _SERVED),
-    "latency": (golden_signals.latency(golden_signals.SERVED, _BY_SERVICE, _WINDOW), _SERVED),
-    "sent": (golden_signals.requests(golden_signals.SENT, _BY_CALL, _WINDOW), _SENT),
-    "sent errors": (golden_signals.errors(golden_signals.SENT, _BY_CALL, _WINDOW), _SENT),
-    "sent latency": (golden_signals.latency(golden_signals.SENT, _BY_CALL, _WINDOW), _SENT),
-    "cpu": (golden_signals.cpu(_WINDOW), _PODS),
-    "memory": (golden_signals.memory(), _PODS),
-}
-"""Each measure: its query, and the labels that are its key."""
+_QUERIES = golden_signals.measures("1m")
 T = TypeVar("T")
 
 

@@ -37,12 +37,13 @@ class Reading:
 class Signals:
     """Series by measure and key. Points are appended in the order of time."""
 
-    def __init__(self, present: int = 1, least_rate: float = 0.05) -> None:
+    def __init__(self, present: int = 1, least_rate: float = 0.05, healthy_until: float | None = None) -> None:
         """The present is the mean of the latest `present` points: more than one where points are of few samples.
 
-        Rates that are usually below `least_rate` do not deviate.
+        Rates that are usually below `least_rate` do not deviate. The baseline ends at `healthy_until`, if known.
         """
         self.least_rate = least_rate
+        self._healthy_until = healthy_until
         self._present = present
         self.times: list[int] = []
         self._series: dict[tuple[str, Key], list[float | None]] = {}
@@ -75,6 +76,8 @@ class Signals:
     def _set_baseline(self) -> None:
         begin = self.begin
         after = begin + max(1, (len(self.times) - begin) // _BASELINE_SHARE)
+        if self._healthy_until is not None:
+            after = max(begin + 1, sum(time <= self._healthy_until for time in self.times))
         # The first rates are of an interval in which the load began.
         begin += min(_RISING_POINTS, (after - begin) // 2) if begin else 0
         self.baseline_span = (self.times[begin], self.times[max(begin, after - 1)])

@@ -36,3 +36,19 @@ def cpu(window: str) -> str:
 def memory() -> str:
     """Bytes of the working set, by pod."""
     return 'sum by (namespace, pod) (container_memory_working_set_bytes{container!="",pod!=""})'
+
+
+def measures(window: str) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Each measure of a system: its query, and the labels that are its key."""
+    served, sent, pods = ("namespace", "service_name"), ("namespace", "service_name", "span_name"), ("namespace", "pod")
+    by_service, by_call = ", ".join(served), ", ".join(sent)
+    return {
+        "requests": (requests(SERVED, by_service, window), served),
+        "errors": (errors(SERVED, by_service, window), served),
+        "latency": (latency(SERVED, by_service, window), served),
+        "sent": (requests(SENT, by_call, window), sent),
+        "sent errors": (errors(SENT, by_call, window), sent),
+        "sent latency": (latency(SENT, by_call, window), sent),
+        "cpu": (cpu(window), pods),
+        "memory": (memory(), pods),
+    }
