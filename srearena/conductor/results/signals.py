@@ -1,7 +1,7 @@
 """What an episode looked like: golden signals, sampled traces and alerts, kept with the result for those who view it.
 
 Read once, after grading, through the same HTTP APIs that agents use. The document holds measurements only; what they
-mean is decided by whoever shows them. It is bounded: a few hundred series of at most `_MOST_POINTS` points, and each
+mean is decided by the view. It is bounded: a few hundred series of at most `_MOST_POINTS` points, and each
 shape of trace once.
 """
 
