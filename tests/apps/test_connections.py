@@ -48,14 +48,19 @@ def established(table: list[list[str]], port: int, column: int = 1) -> list[list
     return [row for row in table if row[3] == "01" and row[column].endswith(f":{port:04X}")]
 
 
-def metric(hotel: Deployed, query: str) -> float:
+def results(hotel: Deployed, query: str) -> list[dict[str, Any]]:
     endpoints = hotel.cluster.telemetry
     answer: dict[str, Any] = httpx.get(
         f"{endpoints.prometheus}/api/v1/query",
         params={"query": query},
         headers={"authorization": f"Bearer {endpoints.token}"},
     ).json()
-    return float(answer["data"]["result"][0]["value"][1])
+    found: list[dict[str, Any]] = answer["data"]["result"]
+    return found
+
+
+def metric(hotel: Deployed, query: str) -> float:
+    return float(results(hotel, query)[0]["value"][1])
 
 
 def test_both_ends_list_the_connections_of_the_load(hotel: Deployed) -> None:
@@ -93,6 +98,62 @@ def test_output_of_the_first_process_is_written_through_its_descriptor(hotel: De
     frontend = pod_of(hotel, "io.kompose.service=frontend")
     shell(hotel, frontend, "echo marker-of-a-visitor > /proc/1/fd/1")
     assert "marker-of-a-visitor" in hotel.api.logs(frontend, HOTEL)
+
+
+MOVING = (
+    "container_cpu_usage_seconds_total",
+    "container_memory_working_set_bytes",
+    "container_memory_rss",
+    'container_network_receive_bytes_total{pod!=""}',
+    'container_network_transmit_packets_total{pod!=""}',
+    'container_fs_writes_bytes_total{pod=~"mongodb-.*|etcd-.*"}',
+    "node_network_receive_bytes_total",
+    "node_network_transmit_packets_total",
+    "node_memory_MemAvailable_bytes",
+    "node_memory_Slab_bytes",
+    "node_sockstat_sockets_used",
+    "node_disk_writes_completed_total",
+    "process_resident_memory_bytes",
+    "go_memory_used_bytes",
+    'mongodb_ss_opcounters{legacy_op_type="command"}',
+    'workqueue_adds_total{name=~"claims|volumes|garbage_collector_graph_changes|node_lifecycle_controller"}',
+    "probe_duration_seconds",
+    "scrape_duration_seconds",
+)
+"""Series of a healthy system of which not one stands still for ten minutes."""
+
+
+def test_what_moves_in_life_moves(hotel: Deployed) -> None:
+    hotel.wait(600)
+    for selector in MOVING:
+        assert results(hotel, selector), selector
+        still = [series["metric"] for series in results(hotel, f"changes({selector}[9m]) == 0")]
+        assert not still, selector
+
+
+def test_memory_adds_up_and_differs_by_kind(hotel: Deployed) -> None:
+    about = '{container!="",namespace="hotel-reservation"}'
+    assert not results(hotel, f"container_memory_rss{about} >= container_memory_working_set_bytes{about}")
+    assert not results(hotel, f"container_memory_working_set_bytes{about} > container_memory_usage_bytes{about}")
+    kinds = "container_memory_rss", "container_memory_cache", "container_memory_working_set_bytes"
+    for kind in kinds:
+        whole = f'{kind}{{container="",namespace="{HOTEL}"}}'
+        assert not results(hotel, f"abs({whole} - on (pod) sum by (pod) ({kind}{about})) > 0")
+
+
+def test_a_program_has_as_many_threads_as_its_runtime_starts(hotel: Deployed) -> None:
+    pod = pod_of(hotel, "io.kompose.service=frontend")
+    [line] = [row for row in shell(hotel, pod, "cat /proc/1/status").splitlines() if row.startswith("Threads")]
+    listed = metric(hotel, f'container_threads{{pod="{pod}",container!=""}}')
+    assert int(line.split()[1]) == listed > metric(hotel, f'container_processes{{pod="{pod}",container!=""}}')
+
+
+def test_a_backend_of_traces_receives_them_over_its_interface(hotel: Deployed) -> None:
+    pod = pod_of(hotel, "io.kompose.service=jaeger")
+    spans = 'sum(traces_span_metrics_calls_total{namespace="hotel-reservation"})'
+    received = metric(hotel, f'rate(container_network_receive_bytes_total{{pod="{pod}"}}[5m])')
+    assert received > 200, "a request a second leaves several spans"
+    assert metric(hotel, spans) > 0
 
 
 def test_tcpdump_shows_the_requests_at_the_rate_of_the_load(hotel: Deployed) -> None:

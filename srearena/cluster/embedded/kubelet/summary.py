@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.durations import format_time, parse_time
+from srearena.cluster.embedded.kubelet.node.memory_parts import MACHINE_RSS, NO_MEMORY, MemoryParts, memory_parts
 from srearena.cluster.embedded.machine.networking.interface_counters import Carried
 from srearena.cluster.embedded.objects import Obj, name_of, namespace_of, uid_of
 
@@ -55,7 +56,7 @@ class Summary:
             "nodeName": self._kubelet.name,
             "startTime": format_time(machine.booted_at),
             "cpu": self._cpu(usage, cpu),
-            "memory": self._memory(machine.memory_working_set(), machine.memory),
+            "memory": self._memory(_of_machine(machine.memory_working_set()), machine.memory),
             "network": self._network(machine.namespace.carried),
             "fs": disk,
             "runtime": {"imageFs": disk, "containerFs": disk},
@@ -66,14 +67,14 @@ class Summary:
         pod = worker.pod
         usages = self._sampler.of_pod(self._kubelet, pod) or {}
         containers = []
-        cpu, memory, processes, disk = 0.0, 0, 0, 0
+        cpu, memory, processes, disk = 0.0, NO_MEMORY, 0, 0
         for record in sandbox.running():
             container = record.container
             if container is None:
                 continue
             containers.append(self._container(record, usages.get(record.name)))
             cpu += container.meter.cpu_seconds()
-            memory += record.working_set
+            memory = memory.plus(memory_parts(record, record.working_set))
             processes += len(container.pids.processes)
             disk += container.filesystem.root.volume.space.used + record.log.size
         rates = [usage.cores for usage in usages.values()]
@@ -102,7 +103,7 @@ class Summary:
             "name": record.name,
             "startTime": format_time(record.started_at),
             "cpu": self._cpu(usage, container.meter.cpu_seconds()),
-            "memory": self._memory(record.working_set, container.meter.memory_limit),
+            "memory": self._memory(memory_parts(record, record.working_set), container.meter.memory_limit),
             "rootfs": {**disk, "usedBytes": container.filesystem.root.volume.space.used},
             "logs": {**disk, "usedBytes": record.log.size},
         }
@@ -111,18 +112,14 @@ class Summary:
         rate = {"usageNanoCores": round(usage.cores * 1e9)} if usage is not None else {}
         return {"time": self._time, **rate, "usageCoreNanoSeconds": round(seconds * 1e9)}
 
-    def _memory(self, used: int, limit: int | None) -> Obj:
-        free = {"availableBytes": max(0, limit - used)} if limit else {}
-        measured = {"usageBytes": used, "workingSetBytes": used, "rssBytes": used}
+    def _memory(self, memory: MemoryParts, limit: int | None) -> Obj:
+        free = {"availableBytes": max(0, limit - memory.working_set)} if limit else {}
+        measured = {"usageBytes": memory.usage, "workingSetBytes": memory.working_set, "rssBytes": memory.rss}
         return {"time": self._time, **free, **measured, "pageFaults": 0, "majorPageFaults": 0}
 
     def _network(self, carried: Carried) -> Obj:
-        counters = {
-            "rxBytes": int(carried.received_bytes),
-            "rxErrors": 0,
-            "txBytes": int(carried.sent_bytes),
-            "txErrors": 0,
-        }
+        received, _, sent, _, _ = map(int, carried.totals(self._now))
+        counters = {"rxBytes": received, "rxErrors": 0, "txBytes": sent, "txErrors": 0}
         interface = {"name": "eth0", **counters}
         return {"time": self._time, **interface, "interfaces": [interface]}
 
@@ -190,3 +187,7 @@ def resource_metrics(summary: Obj, now: float) -> str:
         lines += [f"# HELP {name} [STABLE] {help_text}", f"# TYPE {name} {kind}"]
         lines += [f"{name}{sample}" for sample in samples[name]]
     return "\n".join(lines) + "\n"
+
+
+def _of_machine(used: int) -> MemoryParts:
+    return MemoryParts(used, used, int(MACHINE_RSS * used), 0)

@@ -58,6 +58,13 @@ class Program:
     stop_signal: ClassVar[int] = Signals.SIGTERM
     idle_cpu: ClassVar[float] = 0.0005
     """Cores a container of it uses while nothing happens."""
+    idle_network: ClassVar[tuple[float, float]] = (0.0, 0.0)
+    """Bytes per second that it receives and sends while nothing happens, such as watches of the API. Chosen: magnitudes
+    of small clusters."""
+    idle_writes: ClassVar[float] = 0.0
+    """Bytes per second that it writes to its files while nothing happens, such as its own diagnosis."""
+    threads: ClassVar[int] = 1
+    """Threads of its first process: of its runtime and its workers. Chosen: usual of an idle one."""
     idle_memory: ClassVar[int] = 8 * 1024 * 1024
     default_version: ClassVar[str] = "1.0"
 

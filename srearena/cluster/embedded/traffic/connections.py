@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from zlib import crc32
 
+from srearena.cluster.embedded.machine.networking.interface_counters import SEGMENT, Exchange
 from srearena.cluster.embedded.machine.networking.sockets import (
     EPHEMERAL_PORTS,
     BulkConnection,
@@ -29,6 +30,10 @@ from srearena.cluster.embedded.traffic.servers import Instance, Server, ServerKe
 
 PURPOSE = "traffic"
 """Under which the connections are declared in the nodes' connection tracking tables."""
+KEEPALIVE_SECONDS = 15.0
+"""Interval at which Go's and most other runtimes probe idle connections."""
+_KEEPALIVE = Exchange(SEGMENT, 1.0, SEGMENT, 1.0)
+"""A probe and its acknowledgement."""
 MOST_IDLE = 100
 """Connections that a client keeps to one server. Chosen: the size of the pool of most HTTP clients."""
 
@@ -67,6 +72,10 @@ class ConnectionPool:
         reached = [(link, int(fluid.callees[link])) for link in self.links]
         busy = sum(float(fluid.flows[link] * fluid.response[callee]) for link, callee in reached)
         return int(max(1, min(math.ceil(busy), most)))
+
+    def is_idle(self, fluid: FluidModel, size: int) -> bool:
+        """Whether its connections carry less than the probes that keep them alive."""
+        return sum(float(fluid.flows[link]) for link in self.links) * KEEPALIVE_SECONDS < size
 
     def connections(self, fluid: FluidModel, *, is_client: bool, owned: int) -> Iterator[BulkConnection]:
         """The ends of its connections at one side; so many of them have an owner."""
@@ -132,16 +141,20 @@ class LoadConnections:
         self._pools = pools
         for namespace in before:
             if namespace not in self._by_namespace:
-                namespace.bulk = None
+                self._leave(namespace)
         self._declare(fluid)
 
     def clear(self) -> None:
         """There is no load."""
         for namespace in self._by_namespace:
-            namespace.bulk = None
+            self._leave(namespace)
         for node in self._nodes:
             self._flows.carry(node, PURPOSE, 0)
         self._fluid, self._pools, self._by_namespace, self._nodes = None, {}, {}, set()
+
+    def _leave(self, namespace: NetworkNamespace) -> None:
+        namespace.bulk = None
+        namespace.carried.set_steady(PURPOSE, None, self._network.clock.now)
 
     def _at(self, namespace: NetworkNamespace) -> NamespaceConnections:
         found = self._by_namespace.get(namespace)
@@ -163,14 +176,21 @@ class LoadConnections:
         """Tell tracking tables and limits on open files how many there are."""
         nodes: dict[str, int] = {}
         outgoing: dict[Process, int] = {}
+        idle = dict.fromkeys(self._by_namespace, 0)
         for pool in self._pools.values():
             size = pool.size(fluid)
+            if pool.is_idle(fluid, size):
+                idle[pool.client.host.sockets] += size
+                idle[pool.server.host.sockets] += size
             outgoing[pool.client.process] = outgoing.get(pool.client.process, 0) + size
             for node in {pool.client.node, pool.server.node}:
                 nodes[node] = nodes.get(node, 0) + size
         for node in self._nodes | set(nodes):
             self._flows.carry(node, PURPOSE, nodes.get(node, 0))
         self._nodes = set(nodes)
+        for namespace, number in idle.items():
+            probes = _KEEPALIVE.times(number / KEEPALIVE_SECONDS) if number else None
+            namespace.carried.set_steady(PURPOSE, probes, self._network.clock.now)
         for process, count in outgoing.items():
             process.outgoing_sockets = count
 

@@ -104,7 +104,11 @@ class Server:
             attributes.append(("service.instance.id", uid_of(pod)))
             attributes.append(("telemetry.sdk.name", "opentelemetry"))
             attributes.append(("telemetry.sdk.language", _LANGUAGES.get(self.runtime, self.runtime)))
-        return Resource(self.name, tuple(attributes))
+        return Resource(self.name, tuple(attributes), self.host.sockets.carried)
+
+
+_THREADS = {"go": 9, "java": 46, "node": 11, "python": 7, "cpp": 12, "dotnet": 23, "ruby": 9, "rust": 8, "envoy": 8}
+"""Threads of a process by its runtime; those that serve requests are more under load. Chosen."""
 
 
 class Store(Server):
@@ -156,6 +160,7 @@ class Instance(Server):
         self.application = application
         """The application whose model describes the program."""
         super().__init__(process, host, program.name)
+        process.thread_count = _THREADS.get(program.runtime, 1)
         self.settings = settings
         self.ready = False
         """Whether it has started and serves."""

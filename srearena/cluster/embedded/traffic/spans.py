@@ -5,8 +5,10 @@ Attributes of the process that recorded a span are in a `Resource` that all its 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
+
+from srearena.cluster.embedded.machine.networking.interface_counters import Carried
 
 Value = str | bool | int | float
 Attributes = tuple[tuple[str, Value], ...]
@@ -21,6 +23,8 @@ class Resource:
     service: str
     attributes: Attributes = ()
     """Beside `service.name`: `k8s.namespace.name`, `k8s.pod.name`, `telemetry.sdk.language`..."""
+    carried: Carried | None = field(default=None, compare=False, repr=False)
+    """The counters of the interface over which it exports its spans."""
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from srearena.application_model.schema import Dependency, StartStep, Trouble
+from srearena.cluster.embedded.machine.networking.interface_counters import Exchange
 from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.machine.networking.sockets import Listener
 from srearena.cluster.embedded.machine.processes.process import Process
@@ -15,6 +16,9 @@ from srearena.cluster.embedded.traffic.failures import connect_failure
 from srearena.cluster.embedded.traffic.protocols import as_discovery
 from srearena.cluster.embedded.traffic.servers import Instance
 from srearena.cluster.embedded.traffic.store_clients import login_of
+
+_REGISTRATION = Exchange.of_connection(433, 158)
+"""A request with a small JSON document, and its short answer."""
 
 
 class StartFailed(Exception):
@@ -176,9 +180,15 @@ class Startup:
         return instance.settings.fill(step.name), instance.host.address, port
 
     def _registry(self, step: StartStep) -> Discovery | None:
+        """The registry that is reached now, for one request."""
         assert step.register_in is not None
         _, host, port = self._address(step.register_in)
-        return as_discovery(self._listener(host, port))
+        listener = self._listener(host, port)
+        registry = as_discovery(listener)
+        if listener is not None and registry is not None:
+            listener.namespace.carried.add_exchange(_REGISTRATION)
+            self.instance.host.sockets.carried.add_exchange(_REGISTRATION.reversed)
+        return registry
 
     async def _renew_registration(self, step: StartStep, every: float) -> None:
         while True:

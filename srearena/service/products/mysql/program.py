@@ -26,6 +26,7 @@ _CLIENTS = ("/usr/bin/mysqladmin", "/usr/bin/mysql", "/usr/bin/mariadb-admin", "
 
 @program("mysql", "mysql/mysql-server", "bitnami/mysql", "percona")
 class Mysql(Program):
+    threads = 38
     entrypoint = ("docker-entrypoint.sh",)
     cmd = ("mysqld",)
     ports = (PORT,)

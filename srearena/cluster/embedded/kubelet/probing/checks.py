@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from srearena.cluster.embedded.clock import Unfinished, begin
@@ -18,6 +18,7 @@ from srearena.cluster.embedded.machine.containers.container import RuntimeFailur
 from srearena.cluster.embedded.machine.containers.runtime import ContainerRecord
 from srearena.cluster.embedded.machine.files.streams import Capture
 from srearena.cluster.embedded.machine.networking.http_message import HttpRequest, HttpResponse, header_of
+from srearena.cluster.embedded.machine.networking.interface_counters import Exchange
 from srearena.cluster.embedded.machine.networking.reachability import GrpcHealth, GrpcResult, HttpResult, Outcome
 from srearena.cluster.embedded.machine.networking.sockets import Listener, SocketOwner
 from srearena.cluster.embedded.machine.processes.process import Process
@@ -56,6 +57,9 @@ def _no_port(name: Any) -> Answer:
 
 
 class Check:
+    traffic: ClassVar[Exchange | None] = None
+    """What one probe is on the interface of its pod."""
+
     def __init__(self, spec: Obj, container: Obj) -> None:
         self.timeout = float(spec.get("timeoutSeconds") or 1)
 
@@ -67,6 +71,8 @@ class Check:
 
 
 class HttpCheck(Check):
+    traffic = Exchange.of_connection(142, 214)  # the kubelet's headers; a small page
+
     def __init__(self, spec: Obj, container: Obj) -> None:
         super().__init__(spec, container)
         action = spec["httpGet"]
@@ -223,6 +229,8 @@ async def _go_on(rest: Unfinished[T]) -> T:
 
 
 class TcpCheck(Check):
+    traffic = Exchange.of_connection(0, 0)
+
     def __init__(self, spec: Obj, container: Obj) -> None:
         super().__init__(spec, container)
         action = spec["tcpSocket"]
@@ -244,6 +252,8 @@ class TcpCheck(Check):
 
 
 class GrpcCheck(Check):
+    traffic = Exchange.of_connection(262, 176)  # preface, settings and the frames of one call
+
     def __init__(self, spec: Obj, container: Obj) -> None:
         super().__init__(spec, container)
         self._port = int(spec["grpc"]["port"])

@@ -15,6 +15,7 @@ from srearena.cluster.embedded.clock import Task, Timer
 from srearena.cluster.embedded.kubelet.pods.container_states import Health
 from srearena.cluster.embedded.kubelet.probing.checks import Check, check_for
 from srearena.cluster.embedded.machine.containers.runtime import ContainerRecord
+from srearena.cluster.embedded.machine.networking.interface_counters import Carried
 from srearena.cluster.embedded.objects import Obj
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Probe:
     """One probe of one container of one pod; it survives restarts of the container."""
 
     __slots__ = (
+        "_carried",
         "_check",
         "_due",
         "_failures_needed",
@@ -60,6 +62,8 @@ class Probe:
         self._failures_needed = spec.get("failureThreshold") or 3
         self._successes_needed = spec.get("successThreshold") or 1
         self._check: Check = check_for(spec, container)
+        self._carried: Carried | None = None
+        """The counters of the interface over which the container is probed now."""
         self.record: ContainerRecord | None = None
         self.result: bool | None = None
         """The result for the current container after enough consecutive outcomes; None before that."""
@@ -87,9 +91,22 @@ class Probe:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._carry(None)
         if self._task is not None:
             self._task.cancel()
             self._task = None
+
+    def _carry(self, record: ContainerRecord | None) -> None:
+        """Count the bytes of the probes of a container, as a rate; None ends it."""
+        carried = None if record is None or record.container is None else record.container.namespace.carried
+        exchange, now = self._check.traffic, self._owner.worker.kubelet.clock.now
+        if exchange is None or carried is self._carried:
+            return
+        if self._carried is not None:
+            self._carried.set_steady(self, None, now)
+        if carried is not None:
+            carried.set_steady(self, exchange.times(1 / self.period), now)
+        self._carried = carried
 
     def plan(self) -> None:
         """Schedule the next tick at which an outcome can change the result, if there is one."""
@@ -98,6 +115,7 @@ class Probe:
             return
         started = self._owner.started(self.container["name"])
         if started == (self.kind == STARTUP):
+            self._carry(None)
             return
         clock = self._owner.worker.kubelet.clock
         anchor = self._owner.anchor
@@ -106,6 +124,7 @@ class Probe:
         ticks = math.ceil((earliest - anchor) / self.period - 1e-9)
         self._due = anchor + ticks * self.period
         self._timer = clock.at(self._due, self._tick)
+        self._carry(record)
 
     def trigger(self) -> None:
         """Probe now, out of schedule: readiness is not known yet."""
@@ -123,6 +142,7 @@ class Probe:
         self._timer = None
         record = self.record
         if record is None or not record.running or record.container is None:
+            self._carry(None)
             return
         worker = self._owner.worker
         answer = self._check.ask(worker, record)

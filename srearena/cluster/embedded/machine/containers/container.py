@@ -27,6 +27,7 @@ from srearena.cluster.embedded.machine.files.streams import NullFile, OpenFile, 
 from srearena.cluster.embedded.machine.images.program import ImageProgram
 from srearena.cluster.embedded.machine.journal import KERNEL
 from srearena.cluster.embedded.machine.meter import IDLE, ResourceMeter
+from srearena.cluster.embedded.machine.networking.interface_counters import IDLE_PACKET, Exchange
 from srearena.cluster.embedded.machine.networking.reachability import NetworkFacade
 from srearena.cluster.embedded.machine.networking.sockets import NetworkNamespace
 from srearena.cluster.embedded.machine.processes.cpu_cost import COMMAND_COST
@@ -300,6 +301,11 @@ class Container:
         self.main = process
         self.started_at = self.clock.now
         self.meter.load(IDLE, self.program.idle_cpu)
+        process.thread_count = self.program.threads
+        received, sent = self.program.idle_network
+        if received or sent:
+            idle = Exchange(received, received / IDLE_PACKET, sent, sent / IDLE_PACKET)
+            self.namespace.carried.set_steady(self, idle, self.clock.now)
         return process.start(entry)
 
     def _enter(self, cwd: str, credentials: Credentials) -> str:
@@ -438,6 +444,7 @@ class Container:
             if other.container is self:
                 other.terminate(Signals.SIGKILL)
         self.meter.load(IDLE, 0)
+        self.namespace.carried.set_steady(self, None, self.clock.now)
         self.log.flush()
 
     def _out_of_memory(self, cause: Any) -> None:

@@ -170,7 +170,7 @@ def _status(process: Process) -> str:
         ("Groups", " ".join(map(str, who.groups))),
         ("VmSize", f"{kilobytes * 2:8d} kB"),
         ("VmRSS", f"{kilobytes:8d} kB"),
-        ("Threads", "1"),
+        ("Threads", str(process.thread_count)),
     )
     return "".join(f"{name}:\t{value}\n" for name, value in rows)
 
@@ -258,9 +258,9 @@ _MACHINE_FILES: dict[str, Callable[[Container], str]] = {
 
 
 def _net_dev(container: Container) -> str:
-    carried = container.namespace.carried
-    received = f"{int(carried.received_bytes):8d} {int(carried.received_packets):7d}"
-    sent = f"{int(carried.sent_bytes):8d} {int(carried.sent_packets):7d}"
+    namespace = container.namespace
+    bytes_in, packets_in, bytes_out, packets_out, _ = map(int, namespace.carried.totals(namespace.clock.now))
+    received, sent = f"{bytes_in:8d} {packets_in:7d}", f"{bytes_out:8d} {packets_out:7d}"
     nothing = f"{0:8d} {0:7d}"
     rows = (("lo", nothing, nothing), ("eth0", received, sent))
     return (

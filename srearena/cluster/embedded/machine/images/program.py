@@ -38,6 +38,21 @@ class ImageProgram(Protocol):
         ...
 
     @property
+    def idle_network(self) -> tuple[float, float]:
+        """Bytes per second received and sent while idle."""
+        ...
+
+    @property
+    def idle_writes(self) -> float:
+        """Bytes per second written to files while idle."""
+        ...
+
+    @property
+    def threads(self) -> int:
+        """Threads of its first process."""
+        ...
+
+    @property
     def family(self) -> Family:
         """The userland the image is built on."""
         ...

@@ -106,6 +106,7 @@ class Process:
         "sockets",
         "started_at",
         "stopped",
+        "thread_count",
         "umask",
     )
 
@@ -148,6 +149,8 @@ class Process:
         self.foreground = True
         self.exit_signal = 0
         self.started_at = self.clock.now
+        self.thread_count = 1
+        """Threads as the kernel lists them; those of the simulated program are fewer."""
         self.children: list[Process] = []
         self.done: Signal[int] = Signal(self.clock)
         self.pending: list[int] = []

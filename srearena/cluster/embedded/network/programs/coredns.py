@@ -39,7 +39,9 @@ class CoreDnsProgram(Program):
     follows_tag = False
     binaries = ("/coredns",)
     ports = (53,)
+    threads = 10
     idle_cpu = 0.002
+    idle_network = (26.0, 9.0)
     idle_memory = _MEMORY
     default_version = "1.12.1"
 

@@ -51,6 +51,7 @@ class IngressNginx(Program):
     follows_tag = False
     binaries = ("/nginx-ingress-controller", "/usr/bin/dumb-init")
     idle_cpu = 0.003
+    idle_network = (48.0, 14.0)
     idle_memory = _MEMORY
     default_version = "1.13.0"
 

@@ -32,6 +32,7 @@ class KubeProxy(Program):
     base = "debian"
     follows_tag = False
     binaries = ("/usr/local/bin/kube-proxy",)
+    threads = 9
     idle_cpu = 0.001
     idle_memory = _MEMORY
     default_version = "1.34.0"

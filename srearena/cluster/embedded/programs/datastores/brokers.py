@@ -20,6 +20,7 @@ async def swallow(connection: Connection) -> None:
 
 @program("zookeeper", "bitnami/zookeeper", "confluentinc/cp-zookeeper")
 class ZooKeeper(Program):
+    threads = 42
     entrypoint = ("/docker-entrypoint.sh",)
     cmd = ("zkServer.sh", "start-foreground")
     ports = (2181, 2888, 3888, 8080)
@@ -58,6 +59,7 @@ class ZooKeeper(Program):
 
 @program("nats")
 class Nats(Program):
+    threads = 10
     entrypoint = ("/nats-server",)
     cmd = ("--config", "nats-server.conf")
     base = "scratch"

@@ -30,6 +30,7 @@ class Consul(Program):
     binaries = ("/usr/local/bin/docker-entrypoint.sh", "/bin/consul")
     accounts_added = (Account("consul", 100, 1000, "/home/consul"),)
     folders: ClassVar = {"/consul/data": Folder(0o755, 100, 1000), "/consul/config": Folder(0o755, 100, 1000)}
+    threads = 12
     idle_cpu = 0.01
     idle_memory = 45 * 1024 * 1024
     default_version = "1.22.0"

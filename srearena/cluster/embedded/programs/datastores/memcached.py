@@ -26,6 +26,7 @@ _RELATIVE = 60 * 60 * 24 * 30
 
 @program("memcached", "bitnami/memcached")
 class Memcached(Program):
+    threads = 10
     entrypoint = ("docker-entrypoint.sh",)
     cmd = ("memcached",)
     user = "memcache"

@@ -26,6 +26,7 @@ _RESOURCES = {"configmap": ("configmaps",), "secret": ("secrets",), "both": ("se
 
 @program("kiwigrid/k8s-sidecar")
 class ConfigSidecar(Program):
+    threads = 4
     entrypoint = ("python", "-u", "/app/sidecar.py")
     binaries = ("/usr/local/bin/python",)
     base = "alpine"

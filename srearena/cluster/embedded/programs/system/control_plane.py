@@ -27,6 +27,7 @@ _UNAUTHORIZED = (
 
 
 class ControlPlaneProgram(Program):
+    threads = 12
     base = "distroless"
     follows_tag = False
     port = 0

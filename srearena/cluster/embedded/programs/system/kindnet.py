@@ -23,6 +23,7 @@ class Kindnet(Program):
     binaries = ("/bin/kindnetd",)
     base = "debian"
     follows_tag = False
+    threads = 9
     idle_cpu = 0.0006
     idle_memory = 14 * 1024 * 1024
 

@@ -22,7 +22,9 @@ class LocalPathProvisionerProgram(Program):
     binaries = ("/usr/local/bin/local-path-provisioner",)
     base = "debian"
     follows_tag = False
+    threads = 9
     idle_cpu = 0.0004
+    idle_network = (610.0, 540.0)
     idle_memory = 11 * 1024 * 1024
 
     async def run(self, process: Process) -> int:

@@ -30,7 +30,9 @@ _GREETING = (
 class MetricsServer(Program):
     entrypoint = ("/metrics-server",)
     binaries = ("/metrics-server",)
+    threads = 10
     idle_cpu = 0.003
+    idle_network = (880.0, 170.0)
     idle_memory = _MEMORY
 
     async def run(self, process: Process) -> int:

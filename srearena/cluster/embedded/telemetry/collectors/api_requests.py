@@ -13,6 +13,7 @@ from hashlib import blake2b
 
 from srearena.cluster.embedded.instruments import Fluctuation, Histogram
 from srearena.cluster.embedded.machine.machine import Machine
+from srearena.cluster.embedded.machine.networking.interface_counters import Exchange
 from srearena.cluster.embedded.world import World
 
 RequestKey = tuple[str, ...]
@@ -39,6 +40,9 @@ _ROUND_TRIP = 0.0009
 _WATCH_MINIMUM = 300.0
 """Seconds; client-go renews a watch after this long, and up to twice as long."""
 
+_ON_WIRE = Exchange(870.0, 2.0, 1730.0, 3.0)
+"""A request over a kept connection at the server: compressed headers, an object of usual size, acknowledgements.
+Chosen."""
 _SERVER = "kube-apiserver"
 _SERVER_READS = (
     ("GET", "endpoints", "resource", 10.0),
@@ -111,7 +115,7 @@ class ApiRequests:
 
     def __init__(self, world: World, server: Machine) -> None:
         self._world = world
-        self._server = server
+        self.server = server
         self._fluctuation = Fluctuation(f"{server.machine_id}/requests")
         self.totals: dict[RequestKey, int] = {}
         self.durations: dict[RequestKey, Histogram] = {}
@@ -127,9 +131,15 @@ class ApiRequests:
         self._updated_at = world.clock.now
         self._began = world.clock.now
         self._server_reads = [0] * len(_SERVER_READS)
+        self._remote: dict[str, Machine] = {}
+        """The machines of programs on other nodes than the server's."""
 
-    def register(self, program: str, running: Callable[[], bool], resources: Callable[[], Iterable[str]]) -> None:
+    def register(
+        self, program: str, machine: Machine, running: Callable[[], bool], resources: Callable[[], Iterable[str]]
+    ) -> None:
         """Add a program with informers of these resources, which are renewed while it runs."""
+        if machine is not self.server:
+            self._remote[program] = machine
         self._informers[program] = Informers(program, running, resources, self._world.clock.now)
 
     def of(self, program: str) -> ClientTraffic:
@@ -153,10 +163,10 @@ class ApiRequests:
 
     def slowdown(self) -> tuple[float, float]:
         """Return by how much reads and writes are slower than on an idle machine with a healthy disk."""
-        busy = max(1.0, self._server.survey()[1] / self._server.cores) if self._server.contended else 1.0
+        busy = max(1.0, self.server.survey()[1] / self.server.cores) if self.server.contended else 1.0
         # In steps, since the shares of a distribution's buckets are cached by its median.
         busy *= 1 + _VARIATION * round(4 * self._fluctuation.at(self._world.clock.now)) / 4
-        return busy, busy * self._server.disk_factor
+        return busy, busy * self.server.disk_factor
 
     def update(self, now: float) -> None:
         if now == self._updated_at:
@@ -179,13 +189,23 @@ class ApiRequests:
                     seen[request] = number
                     key = self._key(request)
                     client.add(request[0], key[-1], more, self._answered(key, more, reads, writes))
+                    self._carry(program, more)
                     self.certificates.observe(year, more)
         for program, informers in self._informers.items():
             for resource, first in informers.due(now):
                 for verb in ("LIST", "WATCH") if first else ("WATCH",):
                     median = self._answered(self._cluster_key(verb, resource), 1, reads, reads)
                     self.of(program).add("GET", "200", 1, median)
+                    self._carry(program, 1)
         self._repeat_reads(now, reads)
+
+    def _carry(self, program: str, number: int) -> None:
+        """Count the bytes of requests on the interfaces of the two machines; there are none within one machine."""
+        machine = self._remote.get(program)
+        if machine is not None:
+            requests = _ON_WIRE.times(number)
+            self.server.namespace.carried.add_exchange(requests)
+            machine.namespace.carried.add_exchange(requests.reversed)
 
     def _repeat_reads(self, now: float, slowdown: float) -> None:
         """Count the reads of the API server's own loops; those of the time in which it did not run are left out."""

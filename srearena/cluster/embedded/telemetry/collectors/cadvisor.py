@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from srearena.cluster.embedded.kubelet.kubelet import Kubelet
+from srearena.cluster.embedded.kubelet.node.memory_parts import MACHINE_RSS, NO_MEMORY, memory_parts
 from srearena.cluster.embedded.kubelet.node.resources import container_of
 from srearena.cluster.embedded.kubelet.nodes import Nodes
 from srearena.cluster.embedded.machine.containers.container import Container
@@ -36,7 +37,13 @@ from srearena.cluster.embedded.telemetry.collectors.series_buffer import SeriesB
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 
 _CPU = "container_cpu_usage_seconds_total"
-_SETS = ("container_memory_working_set_bytes", "container_memory_usage_bytes", "container_memory_rss")
+_SETS = (
+    "container_memory_usage_bytes",
+    "container_memory_working_set_bytes",
+    "container_memory_rss",
+    "container_memory_cache",
+)
+"""In the order of `MemoryParts`."""
 _NETWORK = (
     "container_network_receive_bytes_total",
     "container_network_receive_packets_total",
@@ -76,7 +83,6 @@ _OF_CONTAINER = (
 _ULIMIT = "container_ulimits_soft"
 _FIXED = (
     "container_start_time_seconds",
-    "container_memory_cache",
     "container_memory_swap",
     "container_memory_failcnt",
     "container_fs_limit_bytes",
@@ -166,7 +172,9 @@ class CadvisorCollector(KubeletJob):
     def _machine_values(self, machine: Machine, now: float) -> tuple[float, ...]:
         usage = self._usages.of(machine)
         busy, memory = _microseconds(sum(usage.busy(now))), machine.memory_working_set() - usage.reclaimed
-        return (busy, memory, memory, memory, int(now), int(machine.booted_at), machine.cores, machine.memory)
+        cache = usage.page_cache(max(0, machine.memory - memory))
+        parts = (memory + cache, memory, int(MACHINE_RSS * memory), cache + int((1 - MACHINE_RSS) * memory))
+        return (busy, *parts, int(now), int(machine.booted_at), machine.cores, machine.memory)
 
 
 Running = tuple[ContainerRecord, Container]
@@ -202,19 +210,17 @@ class _Pod:
 
     def values(self, usages: Mapping[str, ContainerUsage], now: float) -> list[float]:
         values: list[float] = []
-        pod_cpu, pod_memory = self._ended_cpu, 0
+        pod_cpu, pod_memory = self._ended_cpu, NO_MEMORY
         for record, container in self.running:
             meter, usage = container.meter, usages[record.id]
-            cpu, memory = usage.cpu, usage.memory
+            cpu, parts = usage.cpu, memory_parts(record, usage.memory)
             pod_cpu += cpu
-            pod_memory += memory
+            pod_memory = parts if pod_memory is NO_MEMORY else pod_memory.plus(parts)
             written = usage.written_bytes
             values += (
                 _microseconds(cpu),
-                memory,
-                memory,
-                memory,
-                meter.peak_memory,
+                *parts,
+                meter.peak_memory + parts.usage - parts.working_set,
                 container.oom_killed,
                 container.filesystem.root.volume.space.used,
                 int(usage.read_bytes),
@@ -222,18 +228,16 @@ class _Pod:
                 written,
                 int(written / WRITE_BLOCK),
                 len(container.pids.processes),
-                len(container.pids.processes),
+                sum(process.thread_count for process in container.pids.processes.values()),
                 usage.descriptors,
                 usage.sockets,
                 int(now),
             )
             if meter.cpu_limit is not None:
                 values += (int(meter.nr_periods), int(meter.nr_throttled), _microseconds(meter.throttled_seconds))
-        values += (_microseconds(pod_cpu), pod_memory, pod_memory, pod_memory, int(now), int(self.sandbox.created_at))
+        values += (_microseconds(pod_cpu), *pod_memory, int(now), int(self.sandbox.created_at))
         if not self.sandbox.host_network:
-            counters = self.sandbox.namespace.carried
-            values += (int(counters.received_bytes), int(counters.received_packets))
-            values += (int(counters.sent_bytes), int(counters.sent_packets), int(counters.lost_packets))
+            values += map(int, self.sandbox.namespace.carried.totals(now))
         return values
 
 
@@ -253,7 +257,7 @@ def _fixed(sandbox: Sandbox, running: list[Running], machine: Machine) -> tuple[
     for record, container in running:
         labels, meter = _container_labels(sandbox, record), container.meter
         rows += (_row(name, labels) for name in _FIXED)
-        values += (int(record.started_at), 0.0, 0.0, 0.0, machine.disk.capacity or 0, container.nofile, PERIOD * 1e6)
+        values += (int(record.started_at), 0.0, 0.0, machine.disk.capacity or 0, container.nofile, PERIOD * 1e6)
         values += (_shares(sandbox.pod, record.name), meter.memory_limit or 0, 0.0, 0.0)
         if meter.cpu_limit is not None:
             rows.append(_row(_QUOTA_FIXED, labels))

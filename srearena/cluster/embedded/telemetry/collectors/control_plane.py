@@ -10,20 +10,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from srearena.cluster.embedded.controllers.api_services import ApiServices
 from srearena.cluster.embedded.controllers.controller import Controller
-from srearena.cluster.embedded.controllers.custom_resources import CustomResourceController
-from srearena.cluster.embedded.instruments import Histogram
 from srearena.cluster.embedded.kubelet.nodes import Nodes
 from srearena.cluster.embedded.machine.containers.runtime import ContainerRecord
 from srearena.cluster.embedded.scheduler.scheduler import NAME as PROFILE
 from srearena.cluster.embedded.scheduler.scheduler import Scheduler
-from srearena.cluster.embedded.telemetry.collectors import go_process
+from srearena.cluster.embedded.telemetry.collectors import go_process, work_queues
 from srearena.cluster.embedded.telemetry.collectors.api_requests import ApiRequests, ClientTraffic
 from srearena.cluster.embedded.telemetry.collectors.collector import SLOW_INTERVAL, Pace, Target
 from srearena.cluster.embedded.telemetry.collectors.go_process import GoProcess
-from srearena.cluster.embedded.telemetry.collectors.scraper import Scraper
+from srearena.cluster.embedded.telemetry.collectors.scraper import Scraper, scrape_exchange
 from srearena.cluster.embedded.telemetry.collectors.sections import Sections
 from srearena.cluster.embedded.telemetry.collectors.series_buffer import SeriesBuffer
 from srearena.cluster.embedded.telemetry.collectors.target_registry import TargetRegistry
+from srearena.cluster.embedded.telemetry.collectors.work_queues import OF_SERVER, WorkQueues
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 from srearena.cluster.embedded.world import World
 
@@ -50,15 +49,9 @@ _METRICS = (
     ("scheduler_scheduling_attempt_duration_seconds", "histogram", "Duration of an attempt, by result."),
     ("scheduler_scheduling_algorithm_duration_seconds", "histogram", "Duration of the choice of a node."),
     ("scheduler_pod_scheduling_sli_duration_seconds", "histogram", "Time from the first sight of a pod to its node."),
-    ("workqueue_adds_total", "counter", "Keys that were queued, by control loop."),
-    ("workqueue_depth", "gauge", "Keys that wait for a worker, by control loop."),
-    ("workqueue_retries_total", "counter", "Keys that were queued again after a failure, by control loop."),
-    ("workqueue_queue_duration_seconds", "histogram", "Time that a key waits for a worker, by control loop."),
+    *work_queues.METRICS,
 )
 _REQUEST = ("verb", "group", "version", "resource", "subresource", "scope", "code")
-_QUEUE_BOUNDS = tuple(10.0**power for power in range(-8, 2))
-_QUEUE_MEDIAN = 0.000018
-"""Seconds that a key waits for a worker in a quiet cluster."""
 _SCHEDULER_INFORMERS = (
     *("pods", "nodes", "namespaces", "services", "persistentvolumes", "persistentvolumeclaims"),
     *("replicationcontrollers", "replicasets.apps", "statefulsets.apps", "poddisruptionbudgets.policy"),
@@ -73,11 +66,6 @@ _SERVER_INFORMERS = (
     *("mutatingwebhookconfigurations.admissionregistration.k8s.io", "storageclasses.storage.k8s.io"),
     *("endpointslices.discovery.k8s.io", "flowschemas.flowcontrol.apiserver.k8s.io"),
 )
-_OF_SERVER = {
-    ApiServices.name: "APIServiceRegistrationController",
-    CustomResourceController.name: "crd_naming_condition_controller",
-}
-"""Control loops that run in the API server, by the names of their queues."""
 
 
 class ControlPlaneCollector:
@@ -129,6 +117,7 @@ class ControlPlaneCollector:
             self.write(self._sections, now)
             self._sections.fresh = False
             written = self._sections.buffer.write(now)
+            self._machine.namespace.carried.add_exchange(scrape_exchange(written))
             self._target_registry.record_scrape(self.job, now, written, check.seconds)
         self._target_registry.write(now)
 
@@ -165,9 +154,9 @@ def control_plane_collectors(
     scraper: Scraper,
     store: MetricStore,
 ) -> list[ControlPlaneCollector]:
-    loops = {name: controller for name, controller in controllers.items() if name not in _OF_SERVER}
-    own_loops = {_OF_SERVER[name]: controller for name, controller in controllers.items() if name in _OF_SERVER}
-    queues, own_queues = _Queues(loops), _Queues(own_loops)
+    loops = {name: controller for name, controller in controllers.items() if name not in OF_SERVER}
+    own_loops = {OF_SERVER[name]: controller for name, controller in controllers.items() if name in OF_SERVER}
+    queues, own_queues = WorkQueues(loops, world), WorkQueues(own_loops, world)
     services = controllers[ApiServices.name]
     assert isinstance(services, ApiServices)
     server = nodes.kubelets[world.control_plane_name].machine
@@ -179,10 +168,10 @@ def control_plane_collectors(
 
     def of_server(sections: Sections, now: float) -> None:
         _write_server(world, services, requests, stored, sections)
-        own_queues.write(sections)
+        own_queues.write(sections, now)
 
     def of_controllers(sections: Sections, now: float) -> None:
-        queues.write(sections)
+        queues.write(sections, now)
 
     programs: dict[str, tuple[str, int, Write, Callable[[], Iterable[str]] | None]] = {
         "apiserver": ("kube-apiserver", 6443, of_server, lambda: _SERVER_INFORMERS),
@@ -217,7 +206,7 @@ def _add_client(
     requests: ApiRequests,
 ) -> None:
     """Let a program show the requests that its client made."""
-    requests.register(program, lambda: collector.is_running, resources)
+    requests.register(program, requests.server, lambda: collector.is_running, resources)
 
     def write_all(sections: Sections, now: float) -> None:
         requests.update(now)
@@ -282,31 +271,3 @@ def _write_scheduler(scheduler: Scheduler, sections: Sections) -> None:
     for number_of_attempts, waited in statistics.waited.items():
         labels = {"attempts": number_of_attempts}
         sections.histogram("scheduler_pod_scheduling_sli_duration_seconds", labels, waited)
-
-
-class _Queue:
-    """The work queue of a control loop."""
-
-    def __init__(self, name: str, controller: Controller) -> None:
-        self.labels = {"name": name.removesuffix("-controller")}
-        self.controller = controller
-        self.waited = Histogram(_QUEUE_BOUNDS)
-        self.depth = -1
-
-
-class _Queues:
-    def __init__(self, controllers: Mapping[str, Controller]) -> None:
-        self._queues = [_Queue(name, controller) for name, controller in controllers.items() if controller.watched]
-
-    def write(self, sections: Sections) -> None:
-        for queue in self._queues:
-            controller, added = queue.controller, queue.controller.added
-            if sections.fresh or queue.waited.count != added:
-                queue.waited.observe_spread(added - queue.waited.count, _QUEUE_MEDIAN, 0.9)
-                sections.number("workqueue_adds_total", queue.labels, added)
-                sections.histogram("workqueue_queue_duration_seconds", queue.labels, queue.waited)
-                sections.number("workqueue_retries_total", queue.labels, controller.retried)
-            depth = controller.depth()
-            if sections.fresh or depth != queue.depth:
-                queue.depth = depth
-                sections.number("workqueue_depth", queue.labels, depth)

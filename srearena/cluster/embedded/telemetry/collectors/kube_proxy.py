@@ -118,7 +118,7 @@ class KubeProxyCollector(NodeJob):
                 proxy.sections.reset(now)
                 self._requests.forget(program)
             proxy = self._proxies[machine.name] = _Proxy(record, self._changes, buffer)
-            self._requests.register(program, lambda: _record(machine) is not None, lambda: _INFORMERS)
+            self._requests.register(program, machine, lambda: _record(machine) is not None, lambda: _INFORMERS)
         proxy.catch_up(now)
         sections, meter = proxy.sections, record.container.meter
         values = proxy.process.values(

@@ -185,7 +185,10 @@ class KubeletCollector(KubeletJob):
                 self._requests.forget(kubelet.client.user.name)
             agent = self._agents[kubelet.name] = _Agent(kubelet.statistics, buffer, kubelet.machine)
             self._requests.register(
-                kubelet.client.user.name, lambda: kubelet.running and kubelet.online, lambda: INFORMERS
+                kubelet.client.user.name,
+                kubelet.machine,
+                lambda: kubelet.running and kubelet.online,
+                lambda: INFORMERS,
             )
             rows: list[Mapping[str, str]] = [{"__name__": "kubelet_running_pods"}]
             rows += ({"__name__": "kubelet_running_containers", "container_state": state} for state in _STATES)

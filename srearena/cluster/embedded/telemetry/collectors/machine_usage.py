@@ -13,6 +13,8 @@ from srearena.cluster.embedded.kubelet.node.usage import SYSTEM_CORES
 from srearena.cluster.embedded.machine.containers.container import Container
 from srearena.cluster.embedded.machine.machine import Machine
 
+ETCD = "etcd"
+"""The container whose writes the simulator makes itself: `extra_writes`."""
 READ_BLOCK, WRITE_BLOCK = 65_536, 16_384
 """Bytes of one read and one write of the block device: typical of read-ahead, and of journalled files."""
 READ_SECONDS, WRITE_SECONDS = 0.0004, 0.0008
@@ -21,6 +23,10 @@ IMAGE_READ_SHARE = 0.3
 """Share of an image that its first container reads from the disk; later ones find it in the page cache. Chosen."""
 SYSTEM_WRITES = 9_000.0
 """Bytes a second that the system itself writes: its journal, and the runtime's and the kubelet's state. Chosen."""
+_SYSTEM_CACHE = 380 * 1024**2
+"""Page cache of the operating system's own files. Chosen: a kind node idles at about that."""
+IDLE_WRITE_SECONDS = 10.0
+"""Interval at which programs write to their files by themselves. Chosen."""
 
 
 class DiskTraffic:
@@ -53,6 +59,7 @@ class ContainerUsage:
         "cpu",
         "descriptors",
         "established",
+        "idle_written",
         "log",
         "memory",
         "read_bytes",
@@ -66,6 +73,7 @@ class ContainerUsage:
         self.descriptors = self.sockets = self.established = 0
         """Open file descriptors, sockets included; sockets; and sockets of established connections."""
         self.read_bytes = read_bytes
+        self.idle_written = 0
         root = container.filesystem.root.volume.space
         mounted = [mount.volume for mount in container.filesystem.mounts if mount.writable]
         spaces = dict.fromkeys(volume.space for volume in mounted if volume.fstype == "ext4")
@@ -79,7 +87,15 @@ class ContainerUsage:
     @property
     def written_bytes(self) -> int:
         """Bytes written to the container's own layer and to its volumes on disks."""
-        return sum(space.written for space in self._spaces) - self._written_before
+        return sum(space.written for space in self._spaces) - self._written_before + self.idle_written
+
+    def idle_writes(self, container: Container, now: float) -> int:
+        """Take over what its program has written by itself; return the bytes since the last call."""
+        if not container.program.idle_writes or container.started_at is None:
+            return 0
+        passed = (now - container.started_at) // IDLE_WRITE_SECONDS * IDLE_WRITE_SECONDS
+        before, self.idle_written = self.idle_written, int(container.program.idle_writes * passed)
+        return self.idle_written - before
 
     def written_to_claims(self) -> int:
         """Return the bytes written to volumes that are no part of the machine's own disk since the last call."""
@@ -154,6 +170,9 @@ class MachineUsage:
                 if spent > usage.cpu:
                     self._user += spent - usage.cpu
                 written += max(0, log - usage.log) + usage.written_to_claims()
+                written += usage.idle_writes(record.container, now)
+                if record.name == ETCD:
+                    usage.idle_written = int(self.extra_writes())
                 usage.cpu, usage.log, usage.memory = spent, log, meter.resident_bytes()
                 reclaimed += meter.working_set - usage.memory
                 descriptors = sockets = listening = 0
@@ -178,6 +197,10 @@ class MachineUsage:
         self._images_read.add(image)
         return size * IMAGE_READ_SHARE
 
+    def page_cache(self, available: int) -> int:
+        """Bytes of files that the kernel keeps in memory that nobody needs."""
+        return int(min(_SYSTEM_CACHE + self.disk.read_bytes + self.disk.written_bytes, 0.75 * available))
+
     def busy(self, now: float) -> tuple[float, float]:
         """Return processor seconds of containers and other programs, and of the system."""
         self.update(now)
@@ -192,14 +215,7 @@ class MachineUsage:
         machine = self._machine
         spaces = [(sandbox.id, sandbox.namespace) for sandbox in machine.sandboxes.values() if not sandbox.host_network]
         for identifier, space in [*spaces, ("", machine.namespace)]:
-            counts = space.carried
-            now = (
-                counts.received_bytes,
-                counts.received_packets,
-                counts.sent_bytes,
-                counts.sent_packets,
-                counts.lost_packets,
-            )
+            now = space.carried.totals(self._updated_at)
             before = self._interfaces.get(identifier)
             if now != before:
                 for index in range(5):

@@ -99,8 +99,6 @@ _TICKS = 100
 """Clock ticks a second: the resolution of processor time in /proc."""
 _UNEVEN = 0.3
 """By how much the busiest processor of an idle machine exceeds the average. Chosen: schedulers prefer warm caches."""
-_SYSTEM_CACHE = 380 * 1024**2
-"""Page cache of the operating system's own files. Chosen: a kind node idles at about that."""
 _SLAB = 95 * 1024**2
 _SYSTEM_FILES = 1_450
 """Open files of the system's own programs. Chosen: a kind node without pods has about that many."""
@@ -113,6 +111,10 @@ _FAULT_READ = 32_768
 """Bytes that one major fault reads: the page and its read-ahead."""
 _SYN_SHARE = 0.05
 """Share of lost segments that open a connection."""
+_SYSTEM_FILES_MOVE = 2.5
+"""Steps of 32, in which the kernel counts a processor's share of files, by which they vary."""
+_SYSTEM_SOCKETS, _SYSTEM_SOCKETS_MOVE = 210, 4
+"""Sockets of the system that are not TCP, and how many come and go."""
 _HOST_CONNECTIONS = 9
 """Established connections of kubelet, proxy, runtime and exporters."""
 
@@ -203,23 +205,24 @@ class NodeExporterCollector(NodeJob):
         waited = disk.read_seconds + disk.write_seconds
         memory, runnable = machine.survey()
         available = max(0, machine.memory - memory + usage.reclaimed)
-        traffic = disk.read_bytes + disk.written_bytes
-        cached = min(_SYSTEM_CACHE + traffic, 0.75 * available)
+        cached = usage.page_cache(available)
         buffers = cached * 0.04
+        wave = usage.fluctuation.at(now)
+        slab = int(_SLAB * (1 + 0.02 * wave) + 0.01 * cached) // 4096 * 4096
         size, used = machine.disk.limits
         left = max(0, size - used)
         files = size // BYTES_PER_INODE
         table = self._flows.table(name)
         received, packets_received, sent, packets_sent, lost = usage.network()
         values = load.processors(machine, (waited, system, user), now - machine.booted_at, processors)
-        values += (machine.memory, int(available - cached - buffers), available, int(buffers), int(cached), _SLAB, 0, 0)
+        values += (machine.memory, int(available - cached - buffers), available, int(buffers), cached, slab, 0, 0)
         values += (size, left, left, 0.0, machine.files.broken is not None, files, files - used // BYTES_PER_FILE)
         values += (received, packets_received, sent, packets_sent, table.dropped, 0.0, lost, 0.0)
         values += (int(disk.read_bytes), int(disk.written_bytes), int(disk.reads), int(disk.writes))
         values += (disk.read_seconds, disk.write_seconds, min(waited, now - machine.booted_at), waited)
         entries = table.count(now)
         opened = 0
-        descriptors = _SYSTEM_FILES
+        descriptors = _SYSTEM_FILES + round(_SYSTEM_FILES_MOVE * wave) * 32
         kills = machine.oom_kills
         for one in usage.containers.values():
             descriptors += _FILES_PER_CONTAINER + one.descriptors
@@ -227,6 +230,7 @@ class NodeExporterCollector(NodeJob):
         listening = len(machine.namespace.listeners())
         established = _HOST_CONNECTIONS + len(machine.namespace.connections)
         tcp = listening + established
+        sockets = _SYSTEM_SOCKETS + round(_SYSTEM_SOCKETS_MOVE * wave)
         lingering = max(0, entries - table.open - sum(table.carried.values()))
         values += (
             packets_received,
@@ -241,7 +245,7 @@ class NodeExporterCollector(NodeJob):
         values += (int(faults), int(disk.read_bytes / _FAULT_READ), int(disk.read_bytes / 1024))
         values += (int(disk.written_bytes / 1024), kills)
         values += (machine.booted_at, machine.now, entries, table.limit, descriptors, _MAX_FILES)
-        values += (tcp + 210, tcp, tcp + lingering, lingering, 4, 0.0)
+        values += (tcp + sockets, tcp, tcp + lingering, lingering, 4, 0.0)
         skew = machine.clock_skew
         # The kernel gives up its synchronization when the reference is too far off to be followed.
         drift = skew or 4e-5 * usage.fluctuation.at(now)

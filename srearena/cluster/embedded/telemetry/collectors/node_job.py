@@ -12,7 +12,7 @@ from srearena.cluster.embedded.kubelet.kubelet import Kubelet
 from srearena.cluster.embedded.kubelet.nodes import Nodes
 from srearena.cluster.embedded.machine.machine import Machine
 from srearena.cluster.embedded.telemetry.collectors.collector import Pace, Target
-from srearena.cluster.embedded.telemetry.collectors.scraper import Scraper
+from srearena.cluster.embedded.telemetry.collectors.scraper import Scraper, scrape_exchange
 from srearena.cluster.embedded.telemetry.collectors.series_buffer import SeriesBuffer
 from srearena.cluster.embedded.telemetry.collectors.target_registry import TargetRegistry
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
@@ -96,7 +96,9 @@ class NodeJob(ABC):
             if buffer is None:
                 buffer = self._buffers[name] = SeriesBuffer(self._store, labels)
             self.fill(buffer, kubelet, now)
-            self._target_registry.record_scrape(name, now, buffer.write(now), check.seconds)
+            written = buffer.write(now)
+            machine.namespace.carried.add_exchange(scrape_exchange(written))
+            self._target_registry.record_scrape(name, now, written, check.seconds)
         self._target_registry.write(now)
 
     def _end(self, name: str, now: float) -> None:

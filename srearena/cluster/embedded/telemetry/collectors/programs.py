@@ -19,7 +19,7 @@ from srearena.cluster.embedded.machine.networking.sockets import Listener
 from srearena.cluster.embedded.objects import annotations_of, labels_of, name_of, namespace_of
 from srearena.cluster.embedded.telemetry.collectors.collector import Target
 from srearena.cluster.embedded.telemetry.collectors.exposition import samples_of, types_of
-from srearena.cluster.embedded.telemetry.collectors.scraper import TIMEOUT, ReachabilityCheck, Scraper
+from srearena.cluster.embedded.telemetry.collectors.scraper import TIMEOUT, ReachabilityCheck, Scraper, scrape_exchange
 from srearena.cluster.embedded.telemetry.collectors.series_buffer import SeriesBuffer
 from srearena.cluster.embedded.telemetry.collectors.target_registry import TargetRegistry
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
@@ -82,7 +82,9 @@ class ProgramCollector:
                 self._end(key, now)
                 self._target_registry.record_scrape(key, now, 0, check.seconds, str(error))
             else:
-                self._target_registry.record_scrape(key, now, self._write(key, samples, now), check.seconds)
+                written = self._write(key, samples, now)
+                endpoint.sandbox.namespace.carried.add_exchange(scrape_exchange(written))
+                self._target_registry.record_scrape(key, now, written, check.seconds)
         self._target_registry.write(now)
 
     def targets(self) -> Sequence[Target]:

@@ -8,7 +8,9 @@ monitoring stack in the cluster.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
+from srearena.cluster.embedded.machine.networking.interface_counters import SEGMENT, Exchange
 from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.machine.networking.sockets import NetworkNamespace
 from srearena.cluster.embedded.network.forecast import Forecast
@@ -30,6 +32,26 @@ _ERRORS = {
     Outcome.NO_ROUTE: "connect: no route to host",
     Outcome.UNREACHABLE: "connect: network is unreachable",
 }
+
+
+_REQUEST = Exchange(389.0, 3.0, 132.0, 2.0)
+"""A scrape over a kept connection at its target: Prometheus' headers and acknowledgements."""
+_SAMPLE_BYTES = 13.0
+"""Of one sample in the compressed text format: what gzip leaves of its hundred bytes."""
+_FULL_PACKET = 1448.0
+
+
+@lru_cache(maxsize=4096)
+def scrape_exchange(samples: int) -> Exchange:
+    """What one scrape of so many samples is on the interface of its target."""
+    size = samples * _SAMPLE_BYTES
+    packets = 1 + size // _FULL_PACKET
+    return Exchange(
+        _REQUEST.received_bytes + SEGMENT * packets / 2,
+        _REQUEST.received_packets + packets / 2,
+        _REQUEST.sent_bytes + size + SEGMENT * packets,
+        _REQUEST.sent_packets + packets,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,9 @@ class _Run:
         self.config = config
         self.telemetry = program.telemetry
         self.started = process.date
-        self.receiver = SpanReceiver(namespace_of_process(process), process.clock.now, program.forwards)
+        self.receiver = SpanReceiver(
+            namespace_of_process(process), process.clock.now, program.forwards, process.container.namespace.carried
+        )
 
     async def run(self) -> int:
         process = self.process

@@ -68,7 +68,9 @@ class _Run:
         self.telemetry = program.telemetry
         self.started = process.date
         self.namespace = namespace_of_process(process)
-        self.receiver = SpanReceiver(self.namespace, process.clock.now, collects=False)
+        self.receiver = SpanReceiver(
+            self.namespace, process.clock.now, collects=False, carried=process.container.namespace.carried
+        )
         self.flags = Flags(process.argv[1:])
 
     async def run(self) -> int:

@@ -34,6 +34,7 @@ _SHARDS = {"total": 1, "successful": 1, "skipped": 0, "failed": 0}
 
 
 class OpenSearch(TelemetryProgram):
+    threads = 92
     entrypoint = ("/usr/share/opensearch/opensearch-docker-entrypoint.sh",)
     cmd = ("opensearch",)
     binaries = ("/usr/share/opensearch/opensearch-docker-entrypoint.sh",)

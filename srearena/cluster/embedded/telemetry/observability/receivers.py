@@ -12,12 +12,17 @@ from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
 
+from srearena.cluster.embedded.machine.networking.interface_counters import Carried, Exchange
 from srearena.cluster.embedded.traffic.spans import Resource, Span
 
 NAMESPACE = "k8s.namespace.name"
 _POD = "k8s.pod.name"
 _MOST_ROUTES = 1000
 """Chosen: far above the processes of an application; bounds what is kept about processes that have ended."""
+_SPAN = Exchange(430.0, 0.5, 22.0, 0.3)
+"""A span on the interface of its receiver, as a share of a batch with its acknowledgements. Chosen: in OTLP's protocol
+buffers, resources once for each batch."""
+_SPAN_SENT = _SPAN.reversed
 
 
 @dataclass(slots=True, eq=False)
@@ -27,6 +32,8 @@ class SpanReceiver:
     namespace: str
     since: float
     collects: bool
+    carried: Carried
+    """The counters of its interface."""
     """A collector, which forwards what it receives; otherwise a backend."""
     accepted: Counter[str] = field(default_factory=Counter)
     """Spans by service."""
@@ -66,11 +73,15 @@ class SpanReceivers:
             route = self._routes.get(resource)
             if route is None:
                 route = self._route(resource)
+            if route and resource.carried is not None:
+                resource.carried.add_exchange(_SPAN_SENT)
             for receiver in route:
                 receiver.accepted[resource.service] += 1
+                receiver.carried.add_exchange(_SPAN)
                 if receiver.collects:
                     if len(route) > 1:
                         receiver.forwarded += 1
+                        receiver.carried.add_exchange(_SPAN_SENT)
                     else:
                         receiver.failed += 1
 

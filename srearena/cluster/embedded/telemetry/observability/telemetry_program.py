@@ -27,6 +27,7 @@ Answer = Callable[[HttpRequest], HttpResponse]
 class TelemetryProgram(Program):
     """Base of such programs; each cluster registers subclasses that are bound to its own telemetry."""
 
+    threads = 11
     telemetry: ClassVar[Telemetry]
 
 

@@ -113,6 +113,7 @@ def _json(value: Any, status: int = 200) -> HttpResponse:
 
 @program("open-feature/flagd")
 class Flagd(Program):
+    threads = 11
     entrypoint = ("/flagd-build",)
     cmd = ("start",)
     base = "distroless"
@@ -205,6 +206,7 @@ class Flagd(Program):
 class FlagdUi(Program):
     """The demo's user interface for flags: it reads and writes the file that flagd watches."""
 
+    threads = 26
     entrypoint = ("/app/bin/server",)
     working_dir = "/app"
     base = "debian"

@@ -41,6 +41,7 @@ REQUEST_COST = 0.0004
 
 @program("nacos/nacos-server")
 class Nacos(Program):
+    threads = 210
     entrypoint = ("/home/nacos/bin/docker-startup.sh",)
     working_dir = "/home/nacos"
     ports = (PORT, *OTHER_PORTS)

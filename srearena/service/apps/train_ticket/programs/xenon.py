@@ -150,6 +150,7 @@ class Member:
 
 @program("radondb/xenon")
 class Xenon(Program):
+    threads = 11
     entrypoint = ("/docker-entrypoint.sh",)
     cmd = ("xenon", "-c", "/etc/xenon/xenon.json")
     base = "debian"

@@ -50,6 +50,7 @@ class Kafka(Program):
         "/var/lib/kafka/data": Folder(0o777, 1000, 1000),
     }
     env: ClassVar = {"PATH": f"/opt/kafka/bin:{PATH}"}
+    threads = 78
     idle_cpu = 0.02
     idle_memory = OUTSIDE_HEAP + IDLE_HEAP
     default_version = "4.0.0"

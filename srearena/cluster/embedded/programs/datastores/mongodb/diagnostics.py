@@ -24,7 +24,8 @@ def _server_status(server: MongoServer, session: Session, database: str, command
     running = running_operations(server)
     writers = sum(not one.text.startswith("find") for one in running.values())
     readers = len(running) - writers
-    operations = sum(server.operations.values())
+    counters = server.operation_counters()
+    operations = sum(counters.values())
     return {
         "host": f"{server.process.container.host.hostname}:{server.port}",
         "version": server.version,
@@ -52,7 +53,7 @@ def _server_status(server: MongoServer, session: Session, database: str, command
         },
         "opLatencies": _latencies(server),
         "mem": {"bits": 64, "resident": server.process.memory // 1024**2, "virtual": 1500, "supported": True},
-        "opcounters": dict(server.operations),
+        "opcounters": counters,
         "storageEngine": {"name": "wiredTiger", "persistent": True, "readOnly": False},
         "wiredTiger": {
             "cache": {

@@ -19,7 +19,7 @@ def _samples(server: MongoServer) -> Iterable[Sample]:
     yield name, {"conn_type": "current"}, current
     yield name, {"conn_type": "available"}, MAX_INCOMING - current
     yield name, {"conn_type": "totalCreated"}, server.connected
-    for kind, number in server.operations.items():
+    for kind, number in server.operation_counters().items():
         yield "mongodb_ss_opcounters", {"legacy_op_type": kind}, number
     for database, collections in sorted(server.contents.databases.items()):
         objects = sum(server.number_of(database, name) for name in collections)

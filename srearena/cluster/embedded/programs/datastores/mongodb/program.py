@@ -59,7 +59,9 @@ class Mongo(Program):
         "/data/configdb": Folder(0o755, 999, 999),
         SCRIPTS: Folder(),
     }
+    threads = 34
     idle_cpu = 0.004
+    idle_writes = 1100.0  # the interim file of diagnostic.data, every ten seconds
     idle_memory = 90 * 1024 * 1024
     default_version = "8.0.15"
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from srearena.cluster.embedded.clock import Timer
 from srearena.cluster.embedded.machine.files.streams import os_error
+from srearena.cluster.embedded.machine.networking.interface_counters import Exchange
 from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.programs.datastores.connection_pools import cut_down, pool_of
 from srearena.cluster.embedded.programs.datastores.datastore import (
@@ -33,6 +34,10 @@ from srearena.cluster.embedded.programs.datastores.statement_activity import Act
 
 JOURNAL_SECONDS = 0.1
 SAMPLE_SECONDS = 300.0
+HEARTBEAT_SECONDS = 10.0
+"""heartbeatFrequencyMS of the drivers, by default."""
+HEARTBEAT = Exchange(334.0, 2.0, 560.0, 2.0)
+"""`hello` and its answer over a kept connection."""
 ABRUPT = 14
 """The exit code of a failed assertion."""
 _COUNTERS = {
@@ -88,6 +93,11 @@ class MongoServer(Counted):
         self.journal = Journal(process)
         self.sessions: dict[int, Session] = {}
         self.operations = dict.fromkeys(("insert", "query", "update", "delete", "getmore", "command"), 0)
+        self._monitored = 0.0
+        self._monitors = 0
+        self._monitored_since = 0.0
+        carried, clock = process.container.namespace.carried, process.clock
+        process.done.then(lambda: carried.set_steady(self, None, clock.now))
         self.activity = Activity()
         self.slow_milliseconds = 100
         """slowms: operations that take longer are logged."""
@@ -209,6 +219,7 @@ class MongoServer(Counted):
         self.connected += 1
         session = Session(self.connected, remote, client)
         self.sessions[session.number] = session
+        self._follow_monitors()
         self.journal.line(
             22943,
             "NETWORK",
@@ -222,6 +233,7 @@ class MongoServer(Counted):
 
     def leave(self, session: Session) -> None:
         if self.sessions.pop(session.number, None) is not None:
+            self._follow_monitors()
             self.journal.line(
                 22944,
                 "NETWORK",
@@ -231,6 +243,22 @@ class MongoServer(Counted):
                 connectionId=session.number,
                 connectionCount=len(self.sessions),
             )
+
+    def _follow_monitors(self) -> None:
+        """Every client that is connected asks for the server's state at an interval: the driver's monitoring."""
+        now = self.process.clock.now
+        self._monitored, self._monitored_since = self._heartbeats(), now
+        self._monitors = len({session.client for session in self.sessions.values() if session.client})
+        rate = HEARTBEAT.times(self._monitors / HEARTBEAT_SECONDS) if self._monitors else None
+        self.process.container.namespace.carried.set_steady(self, rate, now)
+
+    def _heartbeats(self) -> float:
+        passed = self.process.clock.now - self._monitored_since
+        return self._monitored + self._monitors * passed / HEARTBEAT_SECONDS
+
+    def operation_counters(self) -> dict[str, int]:
+        """Operations since the start, those of the drivers' monitoring among the commands."""
+        return {**self.operations, "command": self.operations["command"] + int(self._heartbeats())}
 
     def user_of(self, session: Session) -> User | None:
         """The current user of the session; None after the user was dropped."""

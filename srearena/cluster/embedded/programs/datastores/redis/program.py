@@ -31,6 +31,7 @@ class Redis(Program):
     )
     accounts_added = (Account("redis", 999, 999, "/data"),)
     folders: ClassVar = {"/data": Folder(0o755, 999, 999)}
+    threads = 5
     idle_cpu = 0.002
     idle_memory = 7 * 1024 * 1024
     default_version = "7.4.1"

@@ -54,6 +54,7 @@ _LEASE = "tidb-controller-manager"
 
 @program("pingcap/tidb-operator")
 class TidbOperator(Program):
+    threads = 12
     cmd = ("/usr/local/bin/tidb-controller-manager",)
     base = "alpine"
     follows_tag = False

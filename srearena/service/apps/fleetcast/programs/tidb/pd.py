@@ -190,6 +190,7 @@ class PdMember:
 
 @program("pingcap/pd")
 class PlacementDriver(Program):
+    threads = 14
     entrypoint = ("/pd-server",)
     base = "alpine"
     follows_tag = False

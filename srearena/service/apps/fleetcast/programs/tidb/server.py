@@ -35,6 +35,7 @@ class NoStore(Exception):
 
 
 class TidbServer(Program):
+    threads = 16
     entrypoint = ("/tidb-server",)
     base = "alpine"
     follows_tag = False

@@ -27,6 +27,7 @@ PATIENCE = 10
 
 @program("pingcap/tikv")
 class Tikv(Program):
+    threads = 62
     entrypoint = ("/tikv-server",)
     base = "alpine"
     follows_tag = False

@@ -27,6 +27,7 @@ START_SECONDS = 7.0
 
 @program("rabbitmq", "bitnami/rabbitmq")
 class RabbitMq(Program):
+    threads = 26
     entrypoint = ("docker-entrypoint.sh",)
     cmd = ("rabbitmq-server",)
     base = "ubuntu"
