@@ -198,7 +198,7 @@ class MachineUsage:
         return size * IMAGE_READ_SHARE
 
     def page_cache(self, available: int) -> int:
-        """Bytes of files that the kernel keeps in memory that nobody needs."""
+        """Bytes of files that the kernel keeps in memory that is free otherwise."""
         return int(min(_SYSTEM_CACHE + self.disk.read_bytes + self.disk.written_bytes, 0.75 * available))
 
     def busy(self, now: float) -> tuple[float, float]:
