@@ -3,7 +3,7 @@ import type { Call, Mark, Service } from "./incident-types";
 
 export interface Row {
   id: string;
-  source: "run" | "leaderboard";
+  source: "run" | "leaderboard" | "inspect";
   run: string;
   problem: string;
   agent: string;

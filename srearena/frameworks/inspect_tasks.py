@@ -26,6 +26,8 @@ from srearena.llm.messages import Tool
 _REMINDER = "Go on by calling a tool. Call `submit` to answer the present question."
 _opened: dict[str, Incident] = {}
 """Episodes by the samples' ids: between solver and scorer, and never in the log."""
+_SHOWN = ("application", "level", "stages", "collateral", "ground_truth")
+"""Of the result: what `srearena view` shows beside the transcript."""
 _MOST_REMINDERS = 3
 """Replies without a tool call, in a row, after which the episode is graded as it is."""
 
@@ -92,7 +94,11 @@ def oracles() -> Scorer:
         return Score(
             value={"passed": float(grade.passed), "reward": grade.reward},
             explanation=grade.result["reason"] or grade.outcome,
-            metadata={"outcome": grade.outcome, "scores": grade.scores},
+            metadata={
+                "outcome": grade.outcome,
+                "scores": grade.scores,
+                **{key: grade.result[key] for key in _SHOWN if key in grade.result},
+            },
         )
 
     return score

@@ -9,6 +9,7 @@ from typing import Any
 
 from srearena.conductor.errors import ArenaError
 from srearena.paths import results_directory
+from srearena.view.inspect_logs import InspectTrial, inspect_trials, log_files
 from srearena.view.trials import (
     FinishedTrial,
     LeaderboardTrial,
@@ -24,6 +25,8 @@ from srearena.view.trials import (
 
 LEADERBOARD_RESULTS = Path("leaderboard_results")
 """The folder that `itbench-leaderboard` writes by default."""
+INSPECT_LOGS = Path("logs")
+"""The folder that `inspect eval` writes by default."""
 
 
 class Catalog:
@@ -32,6 +35,7 @@ class Catalog:
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = tuple(folders)
         self._rows: dict[str, tuple[tuple[int, ...], Row]] = {}
+        self._samples: dict[Path, tuple[tuple[int, ...], list[InspectTrial]]] = {}
         self._lock = threading.Lock()
 
     @property
@@ -77,6 +81,8 @@ class Catalog:
     def _trials(self) -> Iterator[ViewedTrial]:
         for number_, folder in enumerate(self._folders):
             prefix = f"{number_}"
+            if log_files(folder):
+                yield from self._inspect_trials(folder, prefix)
             if is_leaderboard(folder):
                 yield from _leaderboard_trials(folder, prefix)
             elif (folder / "result.json").is_file():
@@ -88,12 +94,21 @@ class Catalog:
                 for run in sorted(path for path in _children(folder) if is_run(path)):
                     yield from _run_trials(run, prefix)
 
+    def _inspect_trials(self, folder: Path, prefix: str) -> Iterator[ViewedTrial]:
+        """The samples of Inspect's logs; an archive is read again only when it has changed."""
+        stamp = _stamp(*log_files(folder))
+        known = self._samples.get(folder)
+        if known is None or known[0] != stamp:
+            known = self._samples[folder] = (stamp, list(inspect_trials(folder, prefix)))
+        yield from known[1]
+
 
 def viewed_folders(names: Sequence[str]) -> list[Path]:
     """The folders that the user named, or those where results are by default; ArenaError where one holds none."""
     if not names:
         board = [LEADERBOARD_RESULTS] if is_leaderboard(LEADERBOARD_RESULTS) else []
-        return [results_directory().absolute(), *(folder.absolute() for folder in board)]
+        logs = [INSPECT_LOGS] if log_files(INSPECT_LOGS) else []
+        return [results_directory().absolute(), *(folder.absolute() for folder in [*board, *logs])]
     return [_viewed_folder(name) for name in names]
 
 
@@ -103,13 +118,13 @@ def _viewed_folder(name: str) -> Path:
             return path.absolute().parent
         if path.name == "results" and (path / "leaderboard.json").is_file():
             return path.absolute().parent
-        if is_leaderboard(path) or is_run(path) or (path / "result.json").is_file():
+        if is_leaderboard(path) or is_run(path) or (path / "result.json").is_file() or log_files(path):
             return path.absolute()
         if path.is_dir() and any(is_run(child) for child in _children(path)):
             return path.absolute()
     raise ArenaError(
-        f"there is nothing to view in {name!r}: name a run, a folder of runs, a trial's folder or a leaderboard "
-        f"(`srearena results` lists the runs in {results_directory()})"
+        f"there is nothing to view in {name!r}: name a run, a folder of runs, a trial's folder, a leaderboard or "
+        f"Inspect's logs (`srearena results` lists the runs in {results_directory()})"
     )
 
 

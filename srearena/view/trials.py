@@ -206,17 +206,22 @@ def fill_row(row: Row, document: Mapping[str, Any]) -> None:
     row.trial = int(number(document.get("trial")) or 0)
     row.family, row.application = text(document.get("level")), text(document.get("application"))
     row.reason, row.session = text(document.get("reason")), text(document.get("session"))
-    stages = [mapping(stage) for stage in listed(document.get("stages"))]
-    row.stages = [
-        (text(stage.get("stage")), bool(mapping(stage["verdict"]).get("passed")) if stage.get("verdict") else None)
-        for stage in stages
-    ]
+    row.stages = stage_marks(document)
     scores = [score for score in map(number, mapping(document.get("scores")).values()) if score is not None]
     row.score = sum(scores) / len(scores) if scores else None
     if usage:
         row.steps = int(number(usage.get("steps")) or 0)
         row.tokens = int((number(usage.get("tokens_in")) or 0) + (number(usage.get("tokens_out")) or 0))
         row.cost, row.seconds = number(usage.get("cost")), number(usage.get("wall_seconds"))
+
+
+def stage_marks(document: Mapping[str, Any]) -> list[tuple[str, bool | None]]:
+    """Each stage of a result document, and whether it passed; None without a verdict."""
+    stages = [mapping(stage) for stage in listed(document.get("stages"))]
+    return [
+        (text(stage.get("stage")), bool(mapping(stage["verdict"]).get("passed")) if stage.get("verdict") else None)
+        for stage in stages
+    ]
 
 
 def readable(path: Path) -> bool:
