@@ -187,17 +187,17 @@ def _steps(sample: Mapping[str, Any]) -> Iterator[Step]:
         text(message.get("tool_call_id")): message for message in _messages(sample) if message.get("role") == "tool"
     }
     for message in _messages(sample):
-        role, said = message.get("role"), _content(message.get("content"))
+        role, words = message.get("role"), _content(message.get("content"))
         if role in ("user", "system"):
-            yield Step("message", title_of(said), answer=said)
+            yield Step("message", title_of(words), answer=words)
         elif role == "assistant":
             steps = [
                 _tool_step(call, answers.get(text(call.get("id")), {}), calls.get(text(call.get("id")), {}))
                 for call in map(mapping, listed(message.get("tool_calls")))
-            ] or [Step("message", title_of(said), answer=said)]
+            ] or [Step("message", title_of(words), answer=words)]
             model = models.get(text(message.get("id")), {})
             usage = mapping(mapping(model.get("output")).get("usage"))
-            steps[0].thought = said if steps[0].kind == "tool" else ""
+            steps[0].thought = words if steps[0].kind == "tool" else ""
             steps[0].tokens_in = int(number(usage.get("input_tokens")) or 0)
             steps[0].tokens_out = int(number(usage.get("output_tokens")) or 0)
             steps[0].cost = number(usage.get("total_cost"))
