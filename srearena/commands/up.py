@@ -74,10 +74,9 @@ def command(
         _start_on_real_cluster(chosen, config, load=not no_load, detach=detach, as_json=as_json)
         return
     models = tuple(str(app.folder) for app in chosen if app.model_path is not None)
-    options = checked_options(
-        workers=nodes, seed=seed, speed=speed, behind=max(0.0, history) + DEPLOYMENT, models=models
-    )
     name = name or chosen[0].folder.name.replace("_", "-")
+    behind = max(0.0, history) + DEPLOYMENT
+    options = checked_options(workers=nodes, seed=seed, speed=speed, behind=behind, models=models, display_name=name)
     begun = monotonic()
     cluster = ChildCluster(name, options, registry.make_directory(name))
     try:

@@ -50,6 +50,15 @@ def test_telemetry_asks_for_the_token(facts: dict[str, str]) -> None:
     assert httpx.get(f"{facts['prometheus']}/api/v1/query", params={"query": "up"}).status_code == 401
 
 
+def test_the_root_of_every_address_leads_to_the_view(facts: dict[str, str]) -> None:
+    for program in ("prometheus", "loki", "jaeger", "alertmanager"):
+        answer = httpx.get(facts[program])
+        assert answer.status_code == 200, program
+        assert answer.headers["content-type"].startswith("text/html")
+        assert f"<code>srearena view {facts['name']}</code>" in answer.text
+        assert facts["token"] not in answer.text
+
+
 def test_top_shows_the_services(state: Path, facts: dict[str, str]) -> None:
     done = srearena(state, "top", "--once")
     assert done.returncode == 0, done.stderr

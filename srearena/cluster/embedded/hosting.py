@@ -61,7 +61,7 @@ class Host:
         self._sign_with(credentials)
         self.server.before_request = self.pacer.catch_up
         apis = query_apis(self.assembly.telemetry, options.prometheus)
-        self.telemetry = TelemetryServer(apis, self._telemetry_token(), HttpConnection)
+        self.telemetry = TelemetryServer(apis, self._telemetry_token(), HttpConnection, cluster=options.display_name)
         self.telemetry.before_request = self.pacer.catch_up
         control_plane = self.assembly.nodes.kubelets[CONTROL_PLANE].machine
         control_plane.handlers[API_PORT] = self.server.in_cluster.answer

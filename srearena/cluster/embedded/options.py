@@ -31,6 +31,8 @@ class ClusterOptions:
     pods_per_node: int = 110
     addons: bool = True
     """Whether CNI plugin, volume provisioner and node exporter are pods of the cluster."""
+    display_name: str = ""
+    """The name under which people know the cluster; where it has one, the addresses of its telemetry have a page."""
     prometheus: int = 3
     """The major version of Prometheus that queries and rules are evaluated as: 2 or 3."""
 

@@ -22,6 +22,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from srearena.cluster.embedded.listening import HOST, Listener
+from srearena.cluster.embedded.telemetry.front_page import front_page
 from srearena.cluster.embedded.telemetry.query_api import FollowableApi, QueryApi, Response, text_response
 
 Scope = MutableMapping[str, Any]
@@ -56,12 +57,24 @@ class TelemetryServer:
         apis: Mapping[str, QueryApi],
         token: str,
         connection: type[HttpToolsProtocol] = HttpToolsProtocol,
+        *,
+        cluster: str = "",
     ) -> None:
+        """With the name of a `cluster`, `/` of each address is a page that says where to look."""
         self._token = token
         self.before_request: Callable[[], object] = lambda: None
         self._connection = connection
         self._endpoints = {
-            name: (_Endpoint(api, token, lambda: self.before_request(), name in _CROSS_ORIGIN), Listener())
+            name: (
+                _Endpoint(
+                    api,
+                    token,
+                    lambda: self.before_request(),
+                    cross_origin=name in _CROSS_ORIGIN,
+                    page=front_page(name, cluster) if cluster else None,
+                ),
+                Listener(),
+            )
             for name, api in apis.items()
         }
 
@@ -104,10 +117,17 @@ class _Endpoint:
     """One API as an ASGI application."""
 
     def __init__(
-        self, api: QueryApi, token: str, before_request: Callable[[], object], cross_origin: bool = False
+        self,
+        api: QueryApi,
+        token: str,
+        before_request: Callable[[], object],
+        *,
+        cross_origin: bool = False,
+        page: Response | None = None,
     ) -> None:
         self._api = api
         self._cross_origin = cross_origin
+        self._page = page
         self.token = token.encode()
         self._before_request = before_request
 
@@ -139,6 +159,8 @@ class _Endpoint:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         if self._cross_origin and scope["method"] == "OPTIONS":
             return 204, {}, b""  # browsers ask without credentials what they may send
+        if self._page is not None and scope["path"] == "/" and scope["method"] in ("GET", "HEAD"):
+            return self._page  # without the token: it holds no data
         if not self._admits(headers.get(b"authorization", b"")):
             return text_response(_UNAUTHORIZED, 401)
         params = _parameters(scope["query_string"])
