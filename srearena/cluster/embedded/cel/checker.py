@@ -69,8 +69,14 @@ class Checker:
     def __init__(self, variables: Mapping[str, Type]) -> None:
         self._variables = dict(variables)
         self.issues: list[Issue] = []
+        self.types: dict[int, Type] = {}
+        """The type of every part, by its identity."""
 
     def type_of(self, node: Node) -> Type:
+        found = self.types[id(node)] = self._type_of(node)
+        return found
+
+    def _type_of(self, node: Node) -> Type:
         match node:
             case Literal():
                 return NULL if node.value is None else Type(type_name(node.value))
@@ -163,7 +169,8 @@ class Checker:
             return self.type_of(node)
         for item in node.items:
             self.type_of(item)
-        return list_of(DYN)
+        found = self.types[id(node)] = list_of(DYN)
+        return found
 
     def _check_literals(self, node: Call, name: str) -> None:
         """Times, durations and regular expressions that are literals must be valid."""

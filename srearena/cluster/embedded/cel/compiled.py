@@ -10,6 +10,7 @@ from typing import Any
 from srearena.cluster.embedded.cel import kubernetes, networks, text  # noqa: F401
 from srearena.cluster.embedded.cel.checker import Checker
 from srearena.cluster.embedded.cel.errors import CompileError
+from srearena.cluster.embedded.cel.estimates import Estimator, Sizes
 from srearena.cluster.embedded.cel.evaluation import PER_CALL_LIMIT, Frame, Step, step
 from srearena.cluster.embedded.cel.syntax import Literal, Name, Node, parse
 from srearena.cluster.embedded.cel.types import Type
@@ -50,6 +51,13 @@ def _refers_to(part: object, name: str) -> bool:
     if not is_dataclass(part) or isinstance(part, Literal):
         return False
     return any(_refers_to(getattr(part, each.name), name) for each in fields(part))
+
+
+def estimated_cost(expression: Expression, variables: Mapping[str, Type], sizes: Sizes) -> int:
+    """What the expression costs at most, for variables of these types and sizes."""
+    checker = Checker(variables)
+    checker.type_of(expression.tree)
+    return Estimator(checker, sizes).cost(expression.tree)
 
 
 def compile(source: str, variables: Mapping[str, Type]) -> Expression:

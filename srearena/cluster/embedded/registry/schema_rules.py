@@ -8,37 +8,32 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
 from srearena.cluster.embedded.cel import types
-from srearena.cluster.embedded.cel.compiled import Expression, compile
+from srearena.cluster.embedded.cel.compiled import Expression, compile, estimated_cost
 from srearena.cluster.embedded.cel.errors import CompileError, CostExceeded, EvaluationError
+from srearena.cluster.embedded.cel.estimates import capped
 from srearena.cluster.embedded.cel.standard import duration, timestamp
-from srearena.cluster.embedded.cel.syntax import RESERVED
 from srearena.cluster.embedded.cel.types import BOOL, DYN, INT, STRING, ObjectType, Type
 from srearena.cluster.embedded.cel.values import KeyedList, Optional, SetList
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry.errors import FieldError
+from srearena.cluster.embedded.registry.schema_fields import field_name, with_metadata
+from srearena.cluster.embedded.registry.schema_sizes import Declared, declared, most_elements
 from srearena.cluster.embedded.registry.structural import Structural
 
 WORD: Final = "x-kubernetes-validations"
 _BUDGET: Final = 10_000_000
 """The cost of all rules of an object, in CEL's units."""
+_MOST_COST: Final = 10_000_000
+"""What a rule may cost by its estimate, with all values that it is evaluated for."""
+_MOST_TOTAL_COST: Final = 100_000_000
 _OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 _MOST_MESSAGE_BYTES: Final = 5 * 1024
-_IDENTIFIER: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
-_KEYWORDS: Final = RESERVED | {"true", "false", "null", "in"}
-_ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
-_ESCAPED: Final = re.compile(r"__|[./-]")
-_META: Final[Structural] = {
-    "type": "object",
-    "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}},
-}
-_TEXT: Final[Structural] = {"type": "string"}
 _SCALARS: Final = {"boolean": BOOL, "integer": INT, "number": Type("double"), "string": STRING}
 _FORMATS: Final = {
     "date-time": types.TIMESTAMP,
@@ -47,20 +42,6 @@ _FORMATS: Final = {
     "byte": Type("bytes"),
 }
 _MISSING: Final = object()
-
-
-def field_name(name: str) -> str | None:
-    """The name of a property in expressions; None where none can name it."""
-    if name in _KEYWORDS:
-        return f"__{name}__"
-    escaped = _ESCAPED.sub(lambda found: _ESCAPES[found[0]], name)
-    return escaped if _IDENTIFIER.fullmatch(escaped) else None
-
-
-def with_metadata(schema: Structural) -> Structural:
-    """The schema of an object with what every object has: its type, its name."""
-    known = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": _META}
-    return {**schema, "properties": {**(schema.get("properties") or {}), **known}}
 
 
 def type_of(schema: Structural, name: str = "self") -> Type | None:
@@ -85,7 +66,7 @@ def _object_type(schema: Structural, name: str) -> Type | None:
         return types.map_of(STRING, value) if value is not None else None
     properties = dict(schema.get("properties") or {})
     if schema.get("x-kubernetes-embedded-resource"):
-        properties = {**properties, "apiVersion": _TEXT, "kind": _TEXT, "metadata": _META}
+        properties = with_metadata(schema)["properties"]
     if not properties and schema.get("x-kubernetes-preserve-unknown-fields"):
         return None
     fields: dict[str, Type] = {}
@@ -114,7 +95,7 @@ def value_of(value: Any, schema: Structural) -> Any:
         return {key: value_of(item, extra) for key, item in value.items()}
     properties = schema.get("properties") or {}
     if schema.get("x-kubernetes-embedded-resource"):
-        properties = {**properties, "apiVersion": _TEXT, "kind": _TEXT, "metadata": _META}
+        properties = with_metadata(schema)["properties"]
     return {field_name(key): value_of(item, properties[key]) for key, item in value.items() if key in properties}
 
 
@@ -189,6 +170,13 @@ class Rule:
     def default_message(self) -> str:
         return self.text if self.wire.get("message") else f"failed rule: {self.text}"
 
+    def costs(self, sizes: Declared) -> tuple[int, int | None]:
+        """What the rule and its message cost at most; None without a message that is computed."""
+        condition = estimated_cost(self.condition, self._variables, sizes.size)
+        if self.message is None:
+            return condition, None
+        return condition, estimated_cost(self.message, self._variables, sizes.size)
+
     def problems(self, path: str) -> Iterator[FieldError]:
         """What is wrong with the rule itself."""
         wire = {name: self.wire.get(key, empty) for name, key, empty in _INTERNAL_FIELDS}
@@ -224,6 +212,48 @@ _INTERNAL_FIELDS: Final = (
 """The fields of a rule under the names of the server's internal type, which its messages show."""
 
 
+class TotalCost:
+    """What the rules of a definition may cost, each and together."""
+
+    def __init__(self) -> None:
+        self._total = 0
+        self._dear: list[tuple[int, str]] = []
+
+    def add(self, path: str, rule: Rule, sizes: Declared, repetitions: int | None) -> Iterator[FieldError]:
+        """Count a rule, and refuse it where it may cost too much; `repetitions` as far as schemas limit them."""
+        condition, message = rule.costs(sizes)
+        cost = capped(condition * (sizes.repetitions if repetitions is None else repetitions))
+        yield from self._observe(f"{path}.rule", "estimated rule cost", cost)
+        if message is not None:
+            yield from self._observe(f"{path}.messageExpression", "estimated messageExpression cost", message)
+
+    def _observe(self, path: str, name: str, cost: int) -> Iterator[FieldError]:
+        if cost > _MOST_COST:
+            yield FieldError.forbidden(path, _excess(name, cost, _MOST_COST))
+        self._total = capped(self._total + cost)
+        if cost >= _MOST_TOTAL_COST // 100:
+            self._dear = sorted([*self._dear, (-cost, path)], key=lambda one: one[0])[:4]
+
+    def problems(self, path: str) -> Iterator[FieldError]:
+        """What is wrong with all rules together."""
+        if self._total <= _MOST_TOTAL_COST:
+            return
+        for _, place in self._dear:
+            why = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
+            yield FieldError.forbidden(place, why)
+        name = f"{WORD} estimated rule cost total for entire OpenAPIv3 schema"
+        yield FieldError.forbidden(path, _excess(name, self._total, _MOST_TOTAL_COST))
+
+
+def _excess(name: str, cost: int, limit: int) -> str:
+    factor = cost / limit
+    by = "more than 100x" if factor > 100 else f"{factor:f}x" if factor < 1.5 else f"{factor:.1f}x"
+    return (
+        f"{name} exceeds budget by factor of {by} (try simplifying the rule, or adding maxItems, maxProperties, and "
+        "maxLength where arrays, maps, and strings are declared)"
+    )
+
+
 class RuleNode:
     """The rules of one schema and of those below it."""
 
@@ -240,22 +270,38 @@ class RuleNode:
         below = [*self._properties.values(), self._values, self._items]
         self.empty: bool = not self.rules and all(node is None or node.empty for node in below)
 
-    def problems(self, path: str, uncorrelated: str = "") -> Iterator[FieldError]:
-        """What is wrong with the rules of the schema at a path; in an uncorrelated list none may refer to oldSelf."""
+    def all_problems(self, path: str) -> Iterator[FieldError]:
+        """What is wrong with all rules of a schema, one by one and in what they may cost together."""
+        total = TotalCost()
+        yield from self._problems(path, "", total, 1)
+        yield from total.problems(path)
+
+    def _problems(
+        self, path: str, uncorrelated: str, total: TotalCost, repetitions: int | None
+    ) -> Iterator[FieldError]:
+        """What is wrong with the rules of the schema at a path; in an uncorrelated list none may refer to oldSelf.
+
+        `repetitions` is how often a value can be there, None where no schema above sets a limit.
+        """
+        each = most_elements(self.schema)
+        below = None if repetitions is None or each is None else capped(repetitions * each)
+        for key, node in sorted(self._properties.items()):
+            yield from node._problems(f"{path}.properties[{key}]", uncorrelated, total, below)
+        if self._values is not None:
+            yield from self._values._problems(f"{path}.additionalProperties", uncorrelated, total, below)
+        if self._items is not None:
+            keyed = self.schema.get("x-kubernetes-list-type") == "map"
+            yield from self._items._problems(f"{path}.items", uncorrelated or ("" if keyed else path), total, below)
+        sizes = declared(self.schema) if self.rules else None
         for index, rule in enumerate(self.rules):
             here = f"{path}.{WORD}[{index}]"
             found = list(rule.problems(here))
+            if sizes is not None and not found:
+                yield from total.add(here, rule, sizes, repetitions)
             yield from found
             if uncorrelated and not found and rule.uses_old:
                 why = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
                 yield FieldError.invalid(f"{here}.rule", rule.wire["rule"], why)
-        for key, node in sorted(self._properties.items()):
-            yield from node.problems(f"{path}.properties[{key}]", uncorrelated)
-        if self._values is not None:
-            yield from self._values.problems(f"{path}.additionalProperties", uncorrelated)
-        if self._items is not None:
-            keyed = self.schema.get("x-kubernetes-list-type") == "map"
-            yield from self._items.problems(f"{path}.items", uncorrelated or ("" if keyed else path))
 
     def errors(self, obj: Obj, old: Obj | None) -> list[FieldError]:
         """What the rules have against an object, except for values that an update leaves as they were."""

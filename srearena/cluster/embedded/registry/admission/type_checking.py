@@ -12,7 +12,7 @@ from srearena.cluster.embedded.registry import schemas
 from srearena.cluster.embedded.registry.admission.expressions import Scope, compiled, with_variable
 from srearena.cluster.embedded.registry.resources import Resource, ResourceTable
 from srearena.cluster.embedded.registry.schema import Schema, Shape
-from srearena.cluster.embedded.registry.schema_rules import field_name
+from srearena.cluster.embedded.registry.schema_fields import field_name
 
 _MOST_KINDS: Final = 10
 _SCALARS: Final = {

@@ -54,7 +54,7 @@ def check_schema(problems: Problems, path: str, schema: Obj) -> None:
     if not problems and b'"x-kubernetes-validations"' in orjson.dumps(schema):
         from srearena.cluster.embedded.registry.schema_rules import RuleNode
 
-        problems += RuleNode(schema, root=True).problems(path)
+        problems += RuleNode(schema, root=True).all_problems(path)
 
 
 def _structure(problems: Problems, path: str, schema: Obj, level: str, depth: int) -> None:
