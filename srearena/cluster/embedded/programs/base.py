@@ -49,6 +49,8 @@ class Program:
     follows_tag: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ()
     """Small tools the image has beyond those of its family."""
+    packaged_tools: ClassVar[frozenset[str]] = frozenset()
+    """Of these, tools that come from packages of their own where those of the family are BusyBox's."""
     binaries: ClassVar[tuple[str, ...]] = ()
     """Paths of the executables that are this program."""
     accounts_added: ClassVar[tuple[Account, ...]] = ()

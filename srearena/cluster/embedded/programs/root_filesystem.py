@@ -177,7 +177,7 @@ def build_tree(program: Program) -> Directory:
         return tree
     builder = _Builder(tree)
     for tool in program.tools:
-        if tool not in family.tools:
+        if tool not in family.tools or tool in program.packaged_tools:
             builder.directory("/usr/bin").put(tool, _executable(Tool(tool)))
     for path in program.binaries:
         builder.put(path, _program_file(program.binary(path)))

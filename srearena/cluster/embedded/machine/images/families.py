@@ -17,15 +17,15 @@ _CORE = _names("""
 """)
 
 _BUSYBOX = _CORE + _names("""
-    arch ash awk busybox clear cmp diff dmesg egrep fallocate fgrep find free grep gunzip gzip hexdump ifconfig ip kill
-    killall less logger lsof more mount nc netstat nsenter nslookup pgrep pidof ping pkill ps rev sed sh strings sysctl
-    tar telnet time top traceroute umount unlink uptime usleep watch wget which xargs xxd zcat
+    arch arp arping ash awk busybox clear cmp diff dmesg egrep fallocate fgrep find free grep gunzip gzip hexdump
+    ifconfig ip kill killall less logger lsof more mount nc netstat nsenter nslookup pgrep pidof ping pkill ps rev
+    route sed sh strings sysctl tar telnet time top traceroute umount unlink uptime usleep watch wget which xargs xxd
+    zcat
 """)
 
 _DEBIAN = _CORE + _names("""
-    arch awk bash cmp dash diff dmesg egrep fallocate fgrep find getent gunzip gzip grep mawk more mount nsenter rev sed
-    sh tar umount
-    unlink which xargs zcat
+    apt apt-get arch awk bash cmp dash diff dmesg egrep fallocate fgrep find getent gunzip gzip grep mawk more
+    mount nsenter rev sed sh tar umount unlink which xargs zcat
 """)
 
 
@@ -68,7 +68,7 @@ FAMILIES: dict[str, Family] = {
         Family("busybox", _BUSYBOX, "busybox", "busybox"),
         Family(
             "alpine",
-            (*_BUSYBOX, "getent"),
+            (*_BUSYBOX, "getent", "apk"),
             "busybox",
             "busybox",
             _release("Alpine Linux", "alpine", "3.20.3", "Alpine Linux v3.20"),

@@ -48,6 +48,11 @@ class ImageProgram(Protocol):
         ...
 
     @property
+    def packaged_tools(self) -> frozenset[str]:
+        """Tools that are not those of the family, such as iputils' ping on Alpine."""
+        ...
+
+    @property
     def threads(self) -> int:
         """Threads of its first process."""
         ...

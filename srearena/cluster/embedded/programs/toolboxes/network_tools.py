@@ -27,7 +27,10 @@ _NETWORK_TOOLS = (
 _NETSHOOT_TOOLS = (
     *_NETWORK_TOOLS,
     *("traceroute", "tracepath", "mtr", "nmap", "tc", "conntrack", "sysctl", "telnet", "tcpdump", "strace"),
+    *("iperf3", "iperf", "openssl", "ethtool", "fping", "arping", "iptables", "nft"),
 )
+_PACKAGED = frozenset(("nslookup", "dig", "host", "ping", "ip", "ss", "nc", "tracepath", "fping", "arping"))
+"""Of netshoot's tools: BIND's, iputils', iproute2's and OpenBSD's; the others that BusyBox has are BusyBox's."""
 
 
 @program("curlimages/curl", "appropriate/curl")
@@ -57,6 +60,7 @@ class Netshoot(Program):
     base = "alpine"
     follows_tag = False
     tools = _NETSHOOT_TOOLS
+    packaged_tools = _PACKAGED
     links: ClassVar = {"/bin/zsh": "/usr/bin/bash"}
     idle_cpu = 0.0
 

@@ -6,7 +6,7 @@ import math
 
 from srearena.cluster.embedded.machine.files.procfs import descriptor_of
 from srearena.cluster.embedded.machine.networking.reachability import Outcome
-from srearena.cluster.embedded.machine.networking.sockets import SocketEntry
+from srearena.cluster.embedded.machine.networking.sockets import NetworkNamespace, SocketEntry
 from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.userland.tools.idling import duration
 from srearena.cluster.embedded.userland.tools.options import UsageError, parse
@@ -14,7 +14,7 @@ from srearena.cluster.embedded.userland.tools.registry import tool
 from srearena.cluster.embedded.userland.tools.wording import speaks_busybox
 
 
-def _gateway(address: str) -> str:
+def gateway_of(address: str) -> str:
     """Pods reach everything through the first address of their node's range."""
     return address.rpartition(".")[0] + ".1" if "." in address else "::"
 
@@ -23,7 +23,7 @@ def _broadcast(address: str) -> str:
     return address.rpartition(".")[0] + ".255"
 
 
-def _hardware(address: str) -> str:
+def hardware_address(address: str) -> str:
     parts = [int(part) for part in address.split(".")] if address.count(".") == 3 else [0, 0, 0, 0]
     return "0a:58:" + ":".join(f"{part & 0xFF:02x}" for part in parts)
 
@@ -36,25 +36,31 @@ async def ip(process: Process, args: list[str]) -> int:
     device = namespace.interface
     if len(words) > 1 and words[1] in _CHANGES:
         return await _change(process, what, words[1:])
+    if what.startswith("ru"):
+        await process.write(_RULES)
+        return 0
     if what.startswith("r"):
+        if words[1:2] == ["get"] and len(words) > 2:
+            return await _route_get(process, words[2])
         if namespace.address:
-            gateway = _gateway(namespace.address)
+            gateway = gateway_of(namespace.address)
             network = namespace.address.rpartition(".")[0] + ".0/24"
             await process.write(f"default via {gateway} dev {device} \n")
             await process.write(f"{network} via {gateway} dev {device}  src {namespace.address} \n")
         return 0
     if what.startswith(("a", "l")):
-        await process.write(_links(process, with_addresses=what[0] == "a"))
+        counted = any(arg.startswith("-s") for arg in args)
+        await process.write(_links(process, with_addresses=what[0] == "a", counted=counted))
         return 0
     if what.startswith("n"):
-        gateway = _gateway(namespace.address)
-        await process.write(
-            f"{gateway} dev {namespace.interface} lladdr {_hardware(gateway)} REACHABLE\n" if namespace.address else ""
-        )
+        if namespace.address:
+            gateway = gateway_of(namespace.address)
+            await process.write(f"{gateway} dev {device} lladdr {hardware_address(gateway)} REACHABLE\n")
         return 0
     raise UsageError(f'Object "{what}" is unknown, try "ip help".')
 
 
+_RULES = "0:\tfrom all lookup local\n32766:\tfrom all lookup main\n32767:\tfrom all lookup default\n"
 _CHANGES = frozenset({"add", "append", "change", "del", "delete", "flush", "replace", "set"})
 _RTNETLINK_STATUS = 2
 
@@ -84,7 +90,34 @@ async def _change(process: Process, what: str, words: list[str]) -> int:
     return 0
 
 
-def _links(process: Process, *, with_addresses: bool) -> str:
+async def _route_get(process: Process, target: str) -> int:
+    namespace = process.container.namespace
+    if target.count(".") != 3:
+        await process.error(f'Error: any valid prefix is expected rather than "{target}".\n')
+        return 1
+    if target == namespace.address or target.startswith("127."):
+        await process.write(f"local {target} dev lo src {target} uid {process.credentials.uid} \n    cache <local> \n")
+        return 0
+    if not namespace.address:
+        await process.error("RTNETLINK answers: Network unreachable\n")
+        return _RTNETLINK_STATUS
+    way = f"via {gateway_of(namespace.address)} dev {namespace.interface} src {namespace.address}"
+    await process.write(f"{target} {way} uid {process.credentials.uid} \n    cache \n")
+    return 0
+
+
+def _counters(namespace: NetworkNamespace) -> str:
+    received, packets_in, sent, packets_out, lost = map(int, namespace.carried.totals(namespace.clock.now))
+    head = "    {0}:  bytes  packets  errors  dropped {1}\n"
+    return (
+        head.format("RX", "missed  mcast")
+        + f"    {received:<10d} {packets_in:<8d} 0       0       0       0\n"
+        + head.format("TX", "carrier collsns")
+        + f"    {sent:<10d} {packets_out:<8d} 0       {lost:<7d} 0       0\n"
+    )
+
+
+def _links(process: Process, *, with_addresses: bool, counted: bool) -> str:
     namespace = process.container.namespace
     device = namespace.interface
     forever = "       valid_lft forever preferred_lft forever\n"
@@ -96,7 +129,8 @@ def _links(process: Process, *, with_addresses: bool) -> str:
         text += f"    inet 127.0.0.1/8 scope host lo\n{forever}"
     if namespace.address:
         text += f"2: {device}@if5: <BROADCAST,MULTICAST,UP,LOWER_UP,M-DOWN> mtu 1450 qdisc noqueue state UP \n"
-        text += f"    link/ether {_hardware(namespace.address)} brd ff:ff:ff:ff:ff:ff\n"
+        text += f"    link/ether {hardware_address(namespace.address)} brd ff:ff:ff:ff:ff:ff\n"
+        text += _counters(namespace) if counted and not with_addresses else ""
     if with_addresses:
         for address in namespace.addresses:
             text += f"    inet {address}/24 brd {_broadcast(address)} scope global {device}\n{forever}"
@@ -112,7 +146,7 @@ async def ifconfig(process: Process, args: list[str]) -> int:
     text = ""
     if namespace.address:
         text = (
-            f"{namespace.interface:<10}Link encap:Ethernet  HWaddr {_hardware(namespace.address).upper()}  \n"
+            f"{namespace.interface:<10}Link encap:Ethernet  HWaddr {hardware_address(namespace.address).upper()}  \n"
             f"          inet addr:{namespace.address}  Bcast:{_broadcast(namespace.address)}  Mask:255.255.255.0\n"
             "          UP BROADCAST RUNNING MULTICAST  MTU:1450  Metric:1\n\n"
         )
@@ -146,7 +180,7 @@ async def netstat(process: Process, args: list[str]) -> int:
     namespace = process.container.namespace
     if "r" in options:
         head = "Destination     Gateway         Genmask         Flags   MSS Window  irtt Iface"
-        route = f"0.0.0.0         {_gateway(namespace.address):<15} 0.0.0.0         UG        0 0          0"
+        route = f"0.0.0.0         {gateway_of(namespace.address):<15} 0.0.0.0         UG        0 0          0"
         await process.write(f"Kernel IP routing table\n{head}\n{route} {namespace.interface}\n")
         return 0
     only_listening = "l" in options
@@ -178,10 +212,26 @@ async def netstat(process: Process, args: list[str]) -> int:
     return 0
 
 
+async def _socket_summary(process: Process) -> int:
+    entries = list(process.container.namespace.sockets())
+    listening = [one.listener for one in entries if one.listener is not None]
+    established = len(entries) - len(listening)
+    tcp = established + sum(one.protocol == "TCP" for one in listening)
+    udp = len(entries) - tcp
+    lines = [f"Total: {len(entries)}", f"TCP:   {tcp} (estab {established}, closed 0, orphaned 0, timewait 0)", ""]
+    lines += ["Transport Total     IP        IPv6"]
+    rows = (("RAW", 0), ("UDP", udp), ("TCP", tcp), ("INET", tcp + udp), ("FRAG", 0))
+    lines += [f"{name:<9} {number:<9} {number:<9} 0        " for name, number in rows]
+    await process.write("\n".join(lines) + "\n\n")
+    return 0
+
+
 @tool("ss")
 async def ss(process: Process, args: list[str]) -> int:
-    options = parse(args, "tulnpaesix4H")
+    options = parse(args, "tulnpaesix4Hom")
     namespace = process.container.namespace
+    if "s" in options:
+        return await _socket_summary(process)
     lines = ["State    Recv-Q   Send-Q     Local Address:Port     Peer Address:Port  Process"]
     wanted = (
         {"TCP", "UDP"}

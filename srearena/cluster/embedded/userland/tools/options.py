@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from srearena.cluster.embedded.machine.processes.process import Process
+from srearena.cluster.embedded.userland.tools.wording import speaks_busybox
 
 _USAGE_STATUS = {"ls": 2, "grep": 2, "egrep": 2, "fgrep": 2, "sort": 2, "diff": 2, "cmp": 2, "env": 125, "tty": 2}
 """What GNU tools return for a usage error, where it is not 1."""
@@ -25,7 +26,7 @@ class UsageError(Exception):
             dashes = "--" if len(self.option) > 1 else "-"
             message = f"option {dashes}{self.option}: is unknown" if self.option else self.message
             return f"curl: {message}\ncurl: try 'curl --help' or 'curl --manual' for more information\n"
-        if process.container.program.family.dialect == "busybox":
+        if speaks_busybox(process):
             message = f"unrecognized option: {self.option}" if self.option else self.message
             return f"{name}: {message}\nBusyBox v1.36.1 multi-call binary.\n\nUsage: {name} [OPTIONS] [ARGS]...\n"
         return f"{name}: {self.message}\nTry '{name} --help' for more information.\n"
@@ -33,7 +34,7 @@ class UsageError(Exception):
     def status(self, process: Process) -> int:
         if process.name == "curl":
             return 2
-        if process.container.program.family.dialect == "busybox":
+        if speaks_busybox(process):
             return 1
         return _USAGE_STATUS.get(process.name, 1)
 

@@ -48,7 +48,8 @@ def speaks_busybox(process: Process) -> bool:
     """Whether the tools are BusyBox's: those of the image, as long as the process has not changed its root."""
     container = process.container
     own_root = process.files.filesystem is container.filesystem
-    return own_root and container.program.family.dialect == "busybox"
+    program = container.program
+    return own_root and program.family.dialect == "busybox" and process.name not in program.packaged_tools
 
 
 def complaint(process: Process, situation: str, path: str, error: OSError) -> str:
