@@ -154,3 +154,11 @@ def test_generated_scripts_agree_with_the_real_dash(machine: Machine, seed: int)
         )
         ours = machine.run(container, ["dash", "-c", script])
         assert (ours.out, ours.status) == (real.stdout.decode(), real.returncode), script
+
+
+def test_a_text_that_is_run_again_does_the_same_again(machine: Machine) -> None:
+    container = machine.idle("debian")
+    script = "x=$1; cat <<A\n$x\nA\nf() { echo f$x; }; f; [ $1 = 2 ] && exit 4; echo on\n) never\n"
+    shown = [machine.run(container, ["dash", "-c", script, "sh", number]) for number in "121"]
+    assert [(one.out, one.status) for one in shown] == [("1\nf1\non\n", 2), ("2\nf2\n", 4), ("1\nf1\non\n", 2)]
+    assert shown[0].err == shown[2].err and "unexpected" in shown[0].err

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import Any, NoReturn
 
 from srearena.cluster.embedded.machine.processes.cpu_cost import FORK_COST, STEP_COST
@@ -21,8 +22,8 @@ from srearena.cluster.embedded.userland.shell.control import BreakLoop, ExitShel
 from srearena.cluster.embedded.userland.shell.dialect import Dialect
 from srearena.cluster.embedded.userland.shell.expansion import Expander, ExpansionError
 from srearena.cluster.embedded.userland.shell.parameters import SPECIAL_PARAMETERS
-from srearena.cluster.embedded.userland.shell.parser import Parser
 from srearena.cluster.embedded.userland.shell.redirection import Table
+from srearena.cluster.embedded.userland.shell.scripts import script_of
 from srearena.cluster.embedded.userland.shell.simple import run_simple
 from srearena.cluster.embedded.userland.shell.syntax import (
     AndOr,
@@ -237,17 +238,19 @@ class Shell:
 
     async def run_text(self, text: str, *, tail: bool = False) -> int:
         """Parse and run, line by line (eval, trap, source, -c)."""
-        parser = Parser(text, self.dialect)
-        while True:
+        script = script_of(text, self.dialect)
+        for number in count():
             try:
-                node = parser.next_command()
+                command = script.command(number)
             except ShellSyntaxError as error:
                 self.line = error.line
                 await self._complain_syntax(error, text)
                 raise ExitShell(2) from None
-            if node is None:
-                return self.status
-            self.status = await self.run(node, tail and parser.at_end)
+            if command is None:
+                break
+            node, is_last = command
+            self.status = await self.run(node, tail and is_last)
+        return self.status
 
     async def _complain_syntax(self, error: ShellSyntaxError, text: str) -> None:
         if self.dialect.name != "bash" or self.is_script or self.interactive:

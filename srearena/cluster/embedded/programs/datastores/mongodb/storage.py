@@ -9,8 +9,9 @@ any other is refused as mongod refuses it, with exit code 62.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import is_not
 from typing import Any
 from zlib import crc32
 
@@ -56,6 +57,8 @@ class Contents:
     """Per `database.collection`, the name of its file."""
     written: dict[str, int] = field(default_factory=dict)
     """Per file, the checksum of what was last written."""
+    saved: dict[str, tuple[tuple[Document, ...], int]] = field(default_factory=dict)
+    """Per file of a collection, the documents that were last written, and their size."""
 
     def documents(self) -> Iterator[tuple[str, list[Any]]]:
         """The namespaces and their documents, users among them."""
@@ -163,14 +166,14 @@ def save(process: Process, folder: str, contents: Contents) -> int:
     for namespace, documents in contents.documents():
         ident = kept[namespace] = contents.idents.get(namespace) or _new_ident(contents, namespace)
         contents.idents[namespace] = ident
-        rows = [json.dumps(packed(document), separators=(",", ":")).encode() for document in documents]
-        total += _write(process, folder, f"{ident}.wt", rows, contents)
+        total += _write_collection(process, folder, f"{ident}.wt", documents, contents)
         index = ident.replace("collection-", "index-", 1)
         total += _write(process, folder, f"{index}.wt", [], contents)
     for namespace in [name for name in contents.idents if name not in kept]:
         ident = contents.idents.pop(namespace)
         for file in (f"{ident}.wt", f"{ident.replace('collection-', 'index-', 1)}.wt"):
             contents.written.pop(file, None)
+            contents.saved.pop(file, None)
             if process.files.exists(f"{folder}/{file}"):
                 process.files.unlink(f"{folder}/{file}")
     catalogue = {
@@ -186,6 +189,18 @@ def save(process: Process, folder: str, contents: Contents) -> int:
 def _new_ident(contents: Contents, namespace: str) -> str:
     numbers = [int(ident.split("-")[1]) for ident in contents.idents.values()]
     return f"collection-{max(numbers, default=-2) + 2}--{crc32(namespace.encode()) * 1_000_003}"
+
+
+def _write_collection(
+    process: Process, folder: str, file: str, documents: Sequence[Document], contents: Contents
+) -> int:
+    """Write a collection unless it consists of the same documents as the last time; none is changed in place."""
+    known, size = contents.saved.get(file, ((), -1))
+    if size < 0 or len(known) != len(documents) or any(map(is_not, known, documents)):
+        rows = [json.dumps(packed(document), separators=(",", ":")).encode() for document in documents]
+        size = _write(process, folder, file, rows, contents)
+        contents.saved[file] = tuple(documents), size
+    return size
 
 
 def _write(process: Process, folder: str, file: str, rows: list[bytes], contents: Contents) -> int:
