@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from srearena.cluster.embedded.objects import Obj, dig, name_of
+from srearena.cluster.embedded.objects import Obj, dig
 from srearena.cluster.embedded.registry.placement import (
     matches_node_selector,
     ports_clash,
@@ -43,8 +43,14 @@ class Cycle:
     now: str = ""
     filters: tuple[Filter, ...] = field(init=False)
     """The filters that can reject this pod; the framework skips the others."""
+    wanted: list[tuple[str, int]] = field(init=False)
+    """What the pod requests."""
+    node_name: str = field(init=False)
+    """The node that the pod names."""
 
     def __post_init__(self) -> None:
+        self.wanted = [(name, value) for name, value in self.info.requests.items() if value]
+        self.node_name = dig(self.info.pod, "spec", "nodeName", default="")
         self.filters = tuple(check for check in FILTERS if check.concerns(self))
 
 
@@ -63,14 +69,14 @@ class Filter:
 
 
 def _unschedulable(cycle: Cycle, node: NodeState) -> Reasons:
-    if not dig(node.node, "spec", "unschedulable"):
+    if not node.unschedulable:
         return []
     tolerations = dig(cycle.info.pod, "spec", "tolerations", default=())
     return [] if tolerated(tolerations, _UNSCHEDULABLE_TAINT) else ["node(s) were unschedulable"]
 
 
 def _taints(cycle: Cycle, node: NodeState) -> Reasons:
-    taint = untolerated_taint(cycle.info.pod, node.node)
+    taint = untolerated_taint(cycle.info.pod, node.node) if node.taints else None
     return [] if taint is None else [f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value') or ''}}}"]
 
 
@@ -93,19 +99,14 @@ def _ports(cycle: Cycle, node: NodeState) -> Reasons:
 
 
 def _resources(cycle: Cycle, node: NodeState) -> Reasons:
+    used, allocatable = node.used, node.allocatable
     reasons: Reasons = []
-    if len(node.pods) + 1 > node.allocatable.get("pods", 0):
+    if len(node.pods) + 1 > allocatable.get("pods", 0):
         reasons.append("Too many pods")
-    reasons += [f"Insufficient {name}" for name in _lacking(cycle, node)]
+    for name, wanted in cycle.wanted:
+        if used.get(name, 0) + wanted > allocatable.get(name, 0):
+            reasons.append(f"Insufficient {name}")
     return reasons
-
-
-def _lacking(cycle: Cycle, node: NodeState) -> list[str]:
-    return [
-        name
-        for name, wanted in cycle.info.requests.items()
-        if wanted and node.used.get(name, 0) + wanted > node.allocatable.get(name, 0)
-    ]
 
 
 def _beyond_capacity(cycle: Cycle, node: NodeState) -> bool:
@@ -208,8 +209,7 @@ class Rejection:
 
 def reject(cycle: Cycle, node: NodeState) -> Rejection | None:
     """The first filter that rejects the node; the framework stops there."""
-    wanted = dig(cycle.info.pod, "spec", "nodeName")
-    if wanted and wanted != name_of(node.node):
+    if cycle.node_name and cycle.node_name != node.name:
         return Rejection("NodeName", ["node(s) didn't match the requested node name"], False, frozenset({"node"}))
     for check in cycle.filters:
         reasons = check.reasons(cycle, node)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from srearena.cluster.embedded.objects import Obj, controller_of, dig, name_of, uid_of
+from srearena.cluster.embedded.objects import Obj, controller_of, dig, labels_of, name_of, uid_of
 from srearena.cluster.embedded.registry.placement import Amounts, amount, host_ports, pod_requests
 from srearena.cluster.embedded.store import Change, Store
 
@@ -83,6 +83,22 @@ class NodeState:
     siblings: dict[str, int] = field(default_factory=dict)
     """The number of pods per controller UID."""
     images: dict[str, int] = field(default_factory=dict)
+    labels: dict[str, str] = field(init=False)
+    taints: list[Obj] = field(init=False)
+    unschedulable: bool = field(init=False)
+    scores: dict[tuple[int, ...], tuple[int, int]] = field(default_factory=dict)
+    """The scores for its resources, by what a pod requests; forgotten when anything about the node changes."""
+
+    def __post_init__(self) -> None:
+        self.describe(self.node, self.allocatable, self.images)
+
+    def describe(self, node: Obj, allocatable: Amounts, images: dict[str, int]) -> None:
+        """Take over what the node's object says: it is read for every pod, and changes seldom."""
+        self.node, self.allocatable, self.images = node, allocatable, images
+        self.labels = labels_of(node)
+        self.taints = dig(node, "spec", "taints", default=[])
+        self.unschedulable = bool(dig(node, "spec", "unschedulable"))
+        self.scores.clear()
 
     @property
     def name(self) -> str:
@@ -106,6 +122,7 @@ class NodeState:
         return info
 
     def _count(self, info: PodInfo, sign: int) -> None:
+        self.scores.clear()
         for name, value in info.requests.items():
             self.used[name] = self.used.get(name, 0) + sign * value
         for name, value in info.scoring.items():
@@ -160,12 +177,13 @@ class ClusterState:
         }
         state = self.nodes.get(name_of(node))
         if state is None:
-            state = NodeState(node, allocatable)
+            state = NodeState(node, allocatable, images=images)
             self.nodes[name_of(node)] = state
             self.nodes = dict(sorted(self.nodes.items()))
             for info in self._waiting.pop(name_of(node), {}).values():
                 state.add(info)
-        state.node, state.allocatable, state.images = node, allocatable, images
+        else:
+            state.describe(node, allocatable, images)
 
     def _pod_changed(self, change: Change) -> None:
         old, new = change.old, change.new

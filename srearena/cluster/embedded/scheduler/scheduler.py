@@ -194,6 +194,8 @@ class Scheduler:
 
     def _with_nominated(self, node: NodeState, info: PodInfo) -> NodeState:
         """The node including nominated pods of equal or higher priority."""
+        if not self._nominated:
+            return node
         nominated = [
             other
             for uid, (name, other) in self._nominated.items()

@@ -12,7 +12,7 @@ from srearena.cluster.embedded.objects import controller_of, dig, is_terminating
 from srearena.cluster.embedded.registry.placement import matches_term, tolerated
 from srearena.cluster.embedded.registry.selectors import label_set_selector
 from srearena.cluster.embedded.scheduler.filters import Cycle
-from srearena.cluster.embedded.scheduler.node_state import NodeState, preferences
+from srearena.cluster.embedded.scheduler.node_state import NodeState, PodInfo, preferences
 from srearena.cluster.embedded.scheduler.topology import resolve
 
 _BEST = 100
@@ -40,33 +40,48 @@ def best(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -> l
 
 def _least_allocated(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -> Scores:
     """LeastAllocated: the free share of the node; containers without requests count with defaults."""
-    scores: Scores = []
-    for node in nodes:
-        free: list[int] = []
-        for resource in _WEIGHED:
-            room = node.allocatable.get(resource, 0)
-            requested = node.scored.get(resource, 0) + cycle.info.scoring.get(resource, 0)
-            if room:
-                free.append((room - requested) * _BEST // room if requested <= room else 0)
-        scores.append(sum(free) // len(free) if free else 0)
-    return scores
+    return [scores[0] for scores in _by_resources(cycle, nodes)]
 
 
 def _balanced(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -> Scores:
     """BalancedAllocation: how close the CPU and memory shares are; not applied to pods without requests."""
-    requests = cycle.info.requests
-    if not any(requests.get(resource) for resource in _WEIGHED):
-        return [0] * len(nodes)
-    scores: Scores = []
+    return [scores[1] for scores in _by_resources(cycle, nodes)]
+
+
+def _by_resources(cycle: Cycle, nodes: list[NodeState]) -> list[tuple[int, int]]:
+    """LeastAllocated and BalancedAllocation: of many equal pods, each changes what one node scores for the next."""
+    info = cycle.info
+    kind = tuple(amounts.get(resource, 0) for amounts in (info.scoring, info.requests) for resource in _WEIGHED)
+    found = []
     for node in nodes:
-        shares = [
-            min(1.0, (node.used.get(resource, 0) + requests.get(resource, 0)) / node.allocatable[resource])
-            for resource in _WEIGHED
-            if node.allocatable.get(resource)
-        ]
-        deviation = abs(shares[0] - shares[1]) / 2 if len(shares) == 2 else 0.0
-        scores.append(int((1 - deviation) * _BEST))
-    return scores
+        scores = node.scores.get(kind)
+        if scores is None:
+            scores = node.scores[kind] = _free_share(info, node), _balance(info, node)
+        found.append(scores)
+    return found
+
+
+def _free_share(info: PodInfo, node: NodeState) -> int:
+    free: list[int] = []
+    for resource in _WEIGHED:
+        room = node.allocatable.get(resource, 0)
+        requested = node.scored.get(resource, 0) + info.scoring.get(resource, 0)
+        if room:
+            free.append((room - requested) * _BEST // room if requested <= room else 0)
+    return sum(free) // len(free) if free else 0
+
+
+def _balance(info: PodInfo, node: NodeState) -> int:
+    requests = info.requests
+    if not any(requests.get(resource) for resource in _WEIGHED):
+        return 0
+    shares = [
+        min(1.0, (node.used.get(resource, 0) + requests.get(resource, 0)) / node.allocatable[resource])
+        for resource in _WEIGHED
+        if node.allocatable.get(resource)
+    ]
+    deviation = abs(shares[0] - shares[1]) / 2 if len(shares) == 2 else 0.0
+    return int((1 - deviation) * _BEST)
 
 
 def _image_locality(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -> Scores:
@@ -79,7 +94,11 @@ def _image_locality(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeS
     low, high = _SMALL_IMAGE, _LARGE_IMAGE * len(images)
     scores: Scores = []
     for node in nodes:
-        local = sum(int(node.images[image] * spread[image]) for image in images if image in node.images)
+        local = 0
+        for image in images:
+            size = node.images.get(image)
+            if size is not None:
+                local += int(size * spread[image])
         scores.append(_BEST * (min(max(local, low), high) - low) // (high - low))
     return scores
 
@@ -98,9 +117,11 @@ def _taints(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -
     counts = [
         sum(
             1
-            for taint in dig(node.node, "spec", "taints", default=())
+            for taint in node.taints
             if taint.get("effect") == "PreferNoSchedule" and not tolerated(tolerations, taint)
         )
+        if node.taints
+        else 0
         for node in nodes
     ]
     return _normalised(counts, reverse=True)
@@ -134,7 +155,9 @@ def _pod_affinity(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeSta
     own = [resolve(term, pod, weight) for weight, term in preferences(pod)]
     domains: dict[tuple[str, str], int] = {}
     for node in everywhere:
-        labels = labels_of(node.node)
+        if not own and not node.wishing:
+            continue
+        labels = node.labels
         met = [term for term in own for other in node.pods.values() if term.matches(other.pod, namespace_labels)]
         for other in node.wishing.values():
             wishes = (resolve(term, other.pod, weight) for weight, term in other.wishes)
@@ -143,9 +166,10 @@ def _pod_affinity(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeSta
             if term.topology_key in labels:
                 domain = (term.topology_key, labels[term.topology_key])
                 domains[domain] = domains.get(domain, 0) + term.weight
+    if not domains:
+        return [0] * len(nodes)
     counts = [
-        sum(weight for domain, weight in domains.items() if labels_of(node.node).get(domain[0]) == domain[1])
-        for node in nodes
+        sum(weight for domain, weight in domains.items() if node.labels.get(domain[0]) == domain[1]) for node in nodes
     ]
     low, high = min(counts), max(counts)
     return [int(_BEST * ((count - low) / (high - low))) if high > low else 0 for count in counts]
@@ -158,7 +182,7 @@ def _spread(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -
         if not soft:
             return [0] * len(nodes)
         rules = [(spread.key, spread.max_skew, spread.counts) for spread in soft]
-        counted = [all(key in labels_of(node.node) for key, _, _ in rules) for node in nodes]
+        counted = [all(key in node.labels for key, _, _ in rules) for node in nodes]
     else:
         siblings = _siblings(cycle)
         if siblings is None:
@@ -167,7 +191,7 @@ def _spread(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -
         counted = [True] * len(nodes)
     costs = [0.0] * len(nodes)
     for key, skew, counts in rules:
-        values = [labels_of(node.node).get(key) for node in nodes]
+        values = [node.labels.get(key) for node in nodes]
         # Where the label is not required, a missing one is a domain of its own.
         weight = log(len({value for value, counts_here in zip(values, counted, strict=True) if counts_here}) + 2)
         for index, value in enumerate(values):
@@ -185,7 +209,7 @@ def _spread(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -
 def _per_domain(key: str, count: Callable[[NodeState], int], everywhere: list[NodeState]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for node in everywhere:
-        value = labels_of(node.node).get(key)
+        value = node.labels.get(key)
         if value is not None:
             counts[value] = counts.get(value, 0) + count(node)
     return counts

@@ -76,9 +76,12 @@ def picture(info: PodInfo, nodes: Iterable[NodeState], namespace_labels: Namespa
     )
     seen.joined = [Counter() for _ in seen.wanted]
     anyone = 0
+    has_terms = bool(info.affinity or info.anti_affinity)
     for node in nodes:
-        labels = labels_of(node.node)
-        for other in node.pods.values() if info.affinity or info.anti_affinity else ():
+        if not has_terms and not node.repelling:
+            continue
+        labels = node.labels
+        for other in node.pods.values() if has_terms else ():
             if seen.wanted and all(term.matches(other.pod, namespace_labels) for term in seen.wanted):
                 anyone += 1
                 for term, joined in zip(seen.wanted, seen.joined, strict=True):
@@ -98,7 +101,7 @@ def picture(info: PodInfo, nodes: Iterable[NodeState], namespace_labels: Namespa
 
 
 def affinity_reason(seen: AffinityPicture, node: NodeState) -> str | None:
-    labels = labels_of(node.node)
+    labels = node.labels
     for term, joined in zip(seen.wanted, seen.joined, strict=True):
         if term.topology_key not in labels:
             return "node(s) didn't match pod affinity rules"
@@ -138,7 +141,7 @@ def spreads(pod: Obj, nodes: Iterable[NodeState]) -> list[Spread]:
     nodes = list(nodes)
     for constraint, spread in zip(constraints, found, strict=True):
         for node in nodes:
-            labels = labels_of(node.node)
+            labels = node.labels
             if spread.key not in labels or not _counts_node(constraint, pod, node.node):
                 continue
             value = labels[spread.key]
@@ -176,7 +179,7 @@ def _counts_node(constraint: Obj, pod: Obj, node: Obj) -> bool:
 
 
 def spread_reason(constraints: list[Spread], node: NodeState) -> str | None:
-    labels = labels_of(node.node)
+    labels = node.labels
     for spread in constraints:
         if not spread.hard:
             continue
