@@ -66,6 +66,14 @@ def test_ping_waits_its_interval_and_computes_its_deviation(machine: Machine) ->
     assert abs(deviation - mean_square**0.5) <= 0.001
 
 
+def test_netshoots_tools_are_those_of_their_packages(machine: Machine) -> None:
+    container = machine.idle("nicolaka/netshoot")
+    assert "56(84) bytes of data." in machine.sh("ping -c1 web-0", container).out
+    assert machine.sh("ping -c1 nope", container).err == "ping: nope: Name or service not known\n"
+    assert machine.sh("wget http://nope/", container).err == "wget: bad address 'nope'\n", "BusyBox's"
+    assert "Usage: netstat" in machine.sh("netstat --nonsense", container).err
+
+
 def test_ss_and_ip_summarise(machine: Machine) -> None:
     container = machine.idle("nicolaka/netshoot")
     assert container.main is not None

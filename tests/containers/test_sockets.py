@@ -338,15 +338,11 @@ def test_the_other_nslookup_and_dig_use_the_resolver(machine: Machine, dns: Fake
     assert "no servers could be reached" in machine.sh("nslookup web 10.0.0.99", container).out
 
 
-def test_netshoots_tools_are_those_of_their_packages(machine: Machine, dns: FakeDns) -> None:
+def test_netshoots_nslookup_is_that_of_bind(machine: Machine, dns: FakeDns) -> None:
     container = machine.idle("nicolaka/netshoot")
     container.files.write_bytes("/etc/resolv.conf", RESOLV_CONF)
     found = machine.sh("nslookup web", container).out
     assert "Address:\t10.96.0.10#53" in found and "can't find web.svc" not in found, "BIND's, with the search list"
-    assert "56(84) bytes of data." in machine.sh("ping -c1 web-0", container).out
-    assert machine.sh("ping -c1 nope", container).err == "ping: nope: Name or service not known\n"
-    assert machine.sh("wget http://nope/", container).err == "wget: bad address 'nope'\n", "BusyBox's"
-    assert "Usage: netstat" in machine.sh("netstat --nonsense", container).err
 
 
 def test_a_web_server_refuses_what_is_no_request_with_its_own_page(machine: Machine) -> None:
