@@ -13,6 +13,7 @@ from srearena.cluster.embedded.registry.schema_rules import Rule, RuleNode, type
 from srearena.cluster.embedded.registry.schema_sizes import declared
 
 RECORDED = json.loads((Path(__file__).parent / "recorded" / "estimates.json").read_text())["cases"]
+TOTAL = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
 HINT = (
     "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are "
 )
