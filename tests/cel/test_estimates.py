@@ -16,6 +16,7 @@ RECORDED = json.loads((Path(__file__).parent / "recorded" / "estimates.json").re
 TOTAL = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
 HINT = (
     "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are "
+    "declared)"
 )
 
 
