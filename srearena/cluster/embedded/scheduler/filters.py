@@ -43,13 +43,13 @@ class Cycle:
     now: str = ""
     filters: tuple[Filter, ...] = field(init=False)
     """The filters that can reject this pod; the framework skips the others."""
-    wanted: list[tuple[str, int]] = field(init=False)
+    requests: list[tuple[str, int]] = field(init=False)
     """What the pod requests."""
     node_name: str = field(init=False)
     """The node that the pod names."""
 
     def __post_init__(self) -> None:
-        self.wanted = [(name, value) for name, value in self.info.requests.items() if value]
+        self.requests = [(name, value) for name, value in self.info.requests.items() if value]
         self.node_name = dig(self.info.pod, "spec", "nodeName", default="")
         self.filters = tuple(check for check in FILTERS if check.concerns(self))
 
@@ -103,7 +103,7 @@ def _resources(cycle: Cycle, node: NodeState) -> Reasons:
     reasons: Reasons = []
     if len(node.pods) + 1 > allocatable.get("pods", 0):
         reasons.append("Too many pods")
-    for name, wanted in cycle.wanted:
+    for name, wanted in cycle.requests:
         if used.get(name, 0) + wanted > allocatable.get(name, 0):
             reasons.append(f"Insufficient {name}")
     return reasons

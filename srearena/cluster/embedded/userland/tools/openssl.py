@@ -181,7 +181,7 @@ async def _x509(process: Process, args: list[str]) -> int:
         await process.error(f"Could not find certificate from {path or '<stdin>'}\n")
         return 1
     for arg in args:
-        await process.write(_shown(one, arg))
+        await process.write(_certificate_field(one, arg))
     if "-ext" in args or "-text" in args:
         await process.write(_alternative_names(one))
     status = 0
@@ -195,7 +195,7 @@ async def _x509(process: Process, args: list[str]) -> int:
     return status
 
 
-def _shown(one: x509.Certificate, arg: str) -> str:
+def _certificate_field(one: x509.Certificate, arg: str) -> str:
     begins, ends = f"notBefore={_date(one.not_valid_before_utc)}\n", f"notAfter={_date(one.not_valid_after_utc)}\n"
     if arg in ("-startdate", "-enddate", "-dates"):
         return (begins if arg != "-enddate" else "") + (ends if arg != "-startdate" else "")
