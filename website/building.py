@@ -327,5 +327,7 @@ def _write_details(
     for i, incident in enumerate(incidents):
         timeline = _read_untrusted(results / "timelines" / f"{incident['name']}.json") or {}
         entries = [_cut(entry) for entry in timeline.get("entries", []) if isinstance(entry, Mapping)]
-        data.write(f"incidents/{i}", {"truth": _cut(truths[i]), "timeline": entries, "runs": answers[i]})
+        charts = timeline.get("charts") if isinstance(timeline.get("charts"), Mapping) else None
+        details = {"truth": _cut(truths[i]), "timeline": entries, "charts": _cut(charts), "runs": answers[i]}
+        data.write(f"incidents/{i}", details)
     return counted

@@ -19,6 +19,7 @@ from itbench_leaderboard.runner import OUTPUT
 from srearena.conductor.agent_process.isolation import EXTERNAL
 from srearena.conductor.episode.limits import Limits
 from srearena.conductor.episode.spec import EpisodeSpec
+from srearena.conductor.results.signals import SIGNALS
 from srearena.conductor.session import read_session
 from srearena.conductor.trials.trial import Trial, perform
 from zero.trajectory import Trajectory
@@ -54,6 +55,9 @@ def execute(job: Job) -> Report:
             (workspace / "traces").mkdir(exist_ok=True)
             shutil.copyfile(session, workspace / "traces" / "session.jsonl")
             write_json(workspace / "traces" / "trajectory.json", _trajectory(job, session))
+        signals = trial.folder / SIGNALS
+        if signals.is_file():
+            shutil.copyfile(signals, workspace / SIGNALS)
         return _report(result, table.model)
 
 

@@ -187,6 +187,9 @@ class LeaderboardTrial(ViewedTrial):
             return SessionTranscript.of(session_entries(session)).steps
         return trajectory_steps(read_json(self.folder / "traces" / "trajectory.json"))
 
+    def system(self) -> dict[str, Any] | None:
+        return finished_system(mapping(read_json(self.folder / SIGNALS)))
+
     def result(self) -> dict[str, Any]:
         live = mapping(read_json(self.folder / "arena_result.json"))
         kept = ("stages", "collateral", "usage", "limits", "ground_truth", "isolation", "seed")

@@ -24,6 +24,25 @@ def score_of(agent: int, incident: int, agents: int) -> float:
     return max(0.0, round(1 - agent / max(1, agents) - 0.1 * (incident % 4), 4))
 
 
+TIMELINE = {
+    "entries": [{"time": "2026-01-01T00:02:00.500Z", "source": "alert", "entity": HOSTILE, "what": HOSTILE}],
+    "charts": {
+        "times": [1_767_225_600 + 30 * number for number in range(6)],
+        "baseline": [1_767_225_600, 1_767_225_660],
+        "services": [
+            {
+                "name": name,
+                "level": level,
+                "requests": [20, 20, 20, 19, 21, 20],
+                "errors": [0, 0, 0, 0.5, None, 1],
+                "latency": [None] * 6,
+            }
+            for name, level in ((HOSTILE, 2), ("web", 0))
+        ],
+    },
+}
+
+
 def make_results(root: Path, agents: Sequence[str], incidents: int, *, details: bool = False) -> Path:
     place = root / "results"
     place.mkdir(parents=True)
@@ -53,6 +72,10 @@ def make_results(root: Path, agents: Sequence[str], incidents: int, *, details: 
         if details:
             for name in names:
                 _leave(root / agent / name / "1")
+    if details:
+        (place / "timelines").mkdir()
+        for name in names:
+            (place / "timelines" / f"{name}.json").write_text(json.dumps(TIMELINE))
     document = {
         "schema_version": "leaderboard-v1",
         "generated_at": "2026-01-01T00:00:00+00:00",

@@ -189,6 +189,18 @@ def test_an_incident_shows_the_truth_against_any_answer(browser: Browser, site: 
     assert len(drawn) == 2 and all("leads to shop/Service/cart" in one.get_attribute("aria-label") for one in drawn)
 
 
+def test_an_incident_has_charts_and_a_timeline(browser: Browser, site: str) -> None:
+    browser.open(site, "#/incident/Scenario-2")
+    assert [text.rpartition(" ")[2] for text in browser.all("#charts figcaption")] == ["strongly", "usual"]
+    drawn = browser.chrome.find_elements("css selector", "#charts svg.chart")
+    assert len(drawn) == 4, "no chart of a latency that was never measured"
+    labels = [str(one.get_attribute("aria-label")) for one in drawn[2:]]
+    assert labels == ["web, Requests: from 20/s to 20/s", "web, Errors: from 0 % to 100 %"]
+    lines = [one.get_attribute("d") or "" for one in browser.chrome.find_elements("css selector", "#charts path.line")]
+    assert [line.count("M") for line in lines] == [1, 2, 1, 2], "a gap where nothing was measured"
+    assert "2026-01-01 00:02:00" in browser.text()
+
+
 def test_a_run_is_walked_with_the_keyboard_alone(browser: Browser, site: str) -> None:
     browser.open(site, "#/run/alpha/Scenario-2/1")
     browser.chrome.find_element("css selector", "#next").send_keys(Keys.ARROW_RIGHT)

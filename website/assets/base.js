@@ -76,6 +76,8 @@ const srearena = (window.srearena = { pages: {}, data: new Map(), waiting: new M
   srearena.number = (value, digits = 3) => (typeof value === "number" && isFinite(value) ? value.toFixed(digits) : "–");
   srearena.seconds = (value) =>
     typeof value !== "number" ? "–" : value < 100 ? value.toFixed(1) + " s" : (value / 60).toFixed(1) + " min";
+  // A moment for people: date and time of the day, in UTC as all moments here.
+  srearena.moment = (value) => { const found = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)/.exec(String(value)); return found ? found[1] + " " + found[2] : srearena.clean(value); };
   srearena.money = (value) => (typeof value === "number" ? "$" + value.toFixed(value < 1 ? 3 : 2) : "–");
   srearena.heat = (value) => (typeof value !== "number" ? "" : "h" + Math.min(5, Math.max(0, Math.round(value * 5))));
 

@@ -16,7 +16,7 @@
     const body = shown.map((row, y) => {
       const line = chosen.places.map((p, x) => {
         const value = chosen.matrix[row.i][p];
-        const shown = typeof value === "number" ? number(value, 1).replace(/^0/, "") : "";
+        const shown = typeof value === "number" ? (value === 0 || value === 1 ? String(value) : number(value, 1).replace(/^0/, "")) : "";
         const where = row.agent.name + ", " + index.incidents[p].name + ": ";
         return make("td", { class: srearena.heat(value), role: "gridcell", tabindex: x || y ? "-1" : "0", title: where + number(value, 2),
           "aria-label": where + (shown || "no graded run"), "data-href": link(["run", row.agent.name, index.incidents[p].name, "1"]) },

@@ -48,9 +48,10 @@
       make("details", { id: "truth", open: route.query.answer ? "" : null }, make("summary", {}, "What was true (this gives the answer away)"),
         make("ul", {}, (more.truth.statements || []).map((text) => make("li", {}, text))),
         beside),
+      srearena.charts(more.charts),
       make("h2", {}, "Timeline"),
-      more.timeline.length ? srearena.table("What the recording shows, first to last", [{ title: "Time" }, { title: "Source" }, { title: "Object", name: true }, { title: "What" }],
-        more.timeline.map((e) => [e.time, e.source, e.entity, e.what])) : make("p", { class: "soft" }, incident.kind === "live" ? "This is a live problem: every run has its own timeline." : "There is no timeline."),
+      more.timeline.length ? srearena.table("What the recording shows, first to last", [{ title: "Time (UTC)", number: true }, { title: "Source" }, { title: "Object", name: true }, { title: "What" }],
+        more.timeline.map((e) => [srearena.moment(e.time), e.source, e.entity, e.what])) : make("p", { class: "soft" }, incident.kind === "live" ? "This is a live problem: every run has its own timeline." : "There is no timeline."),
       make("h2", {}, "What each agent said"),
       srearena.table(more.runs.length + " runs", [{ title: "Run", name: true }, { title: "Ended" }, { title: "Score", number: true }, { title: "Blamed", name: true }], rows, { id: "said" }),
       srearena.pager(page, Math.ceil(more.runs.length / PAGE), (to) => srearena.go(["incident", incident.name], { page: to || "" }))] };

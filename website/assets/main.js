@@ -53,7 +53,7 @@
 
   document.getElementById("skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
   srearena.index = srearena.data.get("index") || { agents: [], incidents: [], metrics: [], runs: 0, ranking_metric: "score", generated_at: "" };
-  document.getElementById("footer").textContent = srearena.index.generated_at ? "Results of " + srearena.clean(srearena.index.generated_at) : "";
+  document.getElementById("footer").textContent = srearena.index.generated_at ? "Results of " + srearena.moment(srearena.index.generated_at) + " UTC" : "";
   theme();
   window.addEventListener("hashchange", show);
   show();

@@ -5,7 +5,7 @@
 
   srearena.pages.method = async function () {
     const { index } = srearena;
-    const facts = [["Results of", index.generated_at], ["Version of SREArena", index.version], ["Submitted by", index.submitter],
+    const facts = [["Results of", srearena.moment(index.generated_at) + " UTC"], ["Version of SREArena", index.version], ["Submitted by", index.submitter],
       ["Agents", index.agents.length], ...srearena.kinds().map((kind) => [srearena.kindTitle(kind), index.incidents.filter((i) => i.kind === kind).length]),
       ["Runs per incident", index.runs], ["Ranked by", index.ranking_metric]].filter(([, value]) => value !== undefined && value !== null && value !== "");
     const say = (title, ...texts) => [make("h2", {}, title), texts.map((text) => make("p", {}, text))];

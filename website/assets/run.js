@@ -73,7 +73,7 @@
     return { title: name + " on " + incidentName, content: [
       make("h1", {}, make("a", { href: link(["agent", name]) }, name), " on ", make("a", { href: link(["incident", incidentName]) }, incidentName)),
       make("p", { class: "bar" }, "Run ", others.map((n) => make("a", { href: link(["run", name, incidentName, n]), "aria-current": n === number_ ? "page" : null }, "#" + n))),
-      make("p", {}, "Ended: " + run.outcome.replaceAll("_", " ") + "; score " + number(run.score) + "; " + srearena.seconds(run.seconds) + "; " + srearena.money(run.cost) + ". "),
+      make("p", {}, "Ended: " + run.outcome.replaceAll("_", " ") + ["; score " + number(run.score), typeof run.seconds === "number" ? "; " + srearena.seconds(run.seconds) : "", typeof run.cost === "number" ? "; " + srearena.money(run.cost) : ""].join("") + ". "),
       run.error ? make("p", { class: "bad" }, run.error) : null,
       make("p", { id: "justification" }, run.justification),
       run.stages && run.stages.length ? srearena.table("What was asked, one after the other", [{ title: "Stage" }, { title: "Answer", name: true }, { title: "Time to it", number: true }, { title: "Verdict" }, { title: "Why" }],
