@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from signal import Signals
 
 import pytest
@@ -161,3 +162,29 @@ def test_a_program_that_stumbles_over_a_bug_dies_alone(machine: Machine, monkeyp
     container = machine.container("acme/unknown")
     machine.clock.advance(1)
     assert container.done.value.code == 139
+
+
+def test_the_cgroup_says_what_its_memory_is(machine: Machine) -> None:
+    container = machine.idle("nginx:1.27.2", memory_limit=256 * 1024**2)
+    rows = machine.sh("cat /sys/fs/cgroup/memory.stat", container).out.splitlines()
+    stat = {name: int(value) for name, _, value in (row.partition(" ") for row in rows)}
+    current = int(machine.sh("cat /sys/fs/cgroup/memory.current", container).out)
+    assert stat["anon"] + stat["file"] + stat["kernel"] == pytest.approx(current, abs=2e6), "the shell came and went"
+    assert stat["active_file"] + stat["inactive_file"] == stat["file"]
+    assert "oom_kill 0" in machine.sh("cat /sys/fs/cgroup/memory.events", container).out
+    assert machine.sh("cat /sys/fs/cgroup/cpu.pressure", container).out.startswith("some avg10=0.00")
+
+
+def test_proc_counts_segments_and_sockets(machine: Machine) -> None:
+    container = machine.idle("busybox")
+    container.namespace.carried.add(1000, 11, 2000, 22)
+    container.namespace.carried.lost_packets = 3.0
+    assert "Tcp: 1 200 120000 -1 0 11 22 3 0" in machine.sh("cat /proc/net/snmp", container).out
+    assert "TCP: inuse 0" in machine.sh("cat /proc/net/sockstat", container).out
+
+
+def test_memory_and_load_are_those_of_the_node(machine: Machine) -> None:
+    machine.kernel = replace(machine.kernel, survey=lambda: (10 * 1024**3, 3.5))
+    container = machine.idle("busybox")
+    assert f"MemAvailable:{6 * 1024**2:>11} kB" in machine.sh("cat /proc/meminfo", container).out
+    assert machine.sh("cat /proc/loadavg", container).out.startswith("3.50 ")

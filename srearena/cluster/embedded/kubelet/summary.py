@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.durations import format_time, parse_time
-from srearena.cluster.embedded.kubelet.node.memory_parts import MACHINE_RSS, NO_MEMORY, MemoryParts, memory_parts
+from srearena.cluster.embedded.machine.containers.memory_parts import MACHINE_RSS, NO_MEMORY, MemoryParts, memory_parts
 from srearena.cluster.embedded.machine.networking.interface_counters import Carried
 from srearena.cluster.embedded.objects import Obj, name_of, namespace_of, uid_of
 
@@ -74,7 +74,7 @@ class Summary:
                 continue
             containers.append(self._container(record, usages.get(record.name)))
             cpu += container.meter.cpu_seconds()
-            memory = memory.plus(memory_parts(record, record.working_set))
+            memory = memory.plus(memory_parts(container, record.working_set))
             processes += len(container.pids.processes)
             disk += container.filesystem.root.volume.space.used + record.log.size
         rates = [usage.cores for usage in usages.values()]
@@ -103,7 +103,7 @@ class Summary:
             "name": record.name,
             "startTime": format_time(record.started_at),
             "cpu": self._cpu(usage, container.meter.cpu_seconds()),
-            "memory": self._memory(memory_parts(record, record.working_set), container.meter.memory_limit),
+            "memory": self._memory(memory_parts(container, record.working_set), container.meter.memory_limit),
             "rootfs": {**disk, "usedBytes": container.filesystem.root.volume.space.used},
             "logs": {**disk, "usedBytes": record.log.size},
         }

@@ -141,7 +141,7 @@ class Machine:
         self._addresses: dict[str, Sandbox] = {}
         self._last_address = 1
         host_views.install(self)
-        self._kernel = KernelFacts()
+        self._kernel = KernelFacts(survey=self.survey)
         """As last read; traffic reads it for every server at every step."""
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from signal import Signals
@@ -67,6 +67,8 @@ class KernelFacts:
     booted_at: float = 0.0
     settings: dict[str, str] = field(default_factory=dict)
     """Parameters in /proc/sys that were set since, outside of network namespaces."""
+    survey: Callable[[], tuple[int, float]] | None = None
+    """Bytes of the node's memory that are in use, and the processors that its programs want."""
 
 
 class HostContext(Protocol):
@@ -153,6 +155,7 @@ class Container:
         "filesystem",
         "host",
         "id",
+        "image_bytes",
         "log",
         "main",
         "meter",
@@ -174,8 +177,11 @@ class Container:
         disk: Space | None = None,
         log: ContainerLog | None = None,
         container_id: str = "",
+        image_bytes: int = 0,
     ) -> None:
         self.config = config
+        self.image_bytes = image_bytes
+        """Size of the image on the disk."""
         self.host = host
         self.id = container_id
         self.program = program

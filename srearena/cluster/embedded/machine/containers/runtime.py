@@ -200,6 +200,7 @@ class Sandbox:
             disk=self.disk,
             log=log,
             container_id=identifier,
+            image_bytes=image.on_disk,
         )
         self._attempts[config.name] = attempt + 1
         image.used_at = self.clock.now

@@ -6,11 +6,11 @@ Nothing here is stored: directories list what is there when they are read, files
 from __future__ import annotations
 
 import errno
-import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from srearena.cluster.embedded.machine.files.cgroup import cgroup_files
 from srearena.cluster.embedded.machine.files.filesystem import Mount, Volume
 from srearena.cluster.embedded.machine.files.inodes import (
     Caller,
@@ -22,6 +22,7 @@ from srearena.cluster.embedded.machine.files.inodes import (
     Symlink,
 )
 from srearena.cluster.embedded.machine.files.listing import Listing, text_file
+from srearena.cluster.embedded.machine.files.network_stats import net_dev, net_snmp, net_sockstat
 from srearena.cluster.embedded.machine.files.streams import FullFile, NullFile, OpenFile, RandomFile, ZeroFile, os_error
 from srearena.cluster.embedded.machine.files.sysctl import sysctl_folder
 
@@ -65,9 +66,7 @@ class ProcDirectory(Directory):
         if name == "sys":
             return sysctl_folder(container)
         if name == "net":
-            return Listing(
-                lambda: {"dev": text_file(lambda: _net_dev(container)), "tcp": text_file(lambda: _net_tcp(container))}
-            )
+            return Listing(lambda: {one: _of_network(container, write) for one, write in _NETWORK_FILES.items()})
         if name == "mounts":
             return Symlink("self/mounts")
         produce = _MACHINE_FILES.get(name)
@@ -209,20 +208,25 @@ def _uptime(container: Container) -> str:
     return f"{seconds:.2f} {seconds * container.host.kernel.cpus * 0.9:.2f}\n"
 
 
+_PAGE_CACHE = 380 * 1024**2
+"""Page cache of the operating system's own files, at most three quarters of what is available."""
+
+
 def _meminfo(container: Container) -> str:
-    total = container.host.kernel.memory // 1024
-    used = container.meter.working_set // 1024
-    free = max(0, total - used - total // 4)
+    kernel = container.host.kernel
+    used = kernel.survey()[0] if kernel.survey is not None else container.meter.working_set
+    available = max(0, kernel.memory - used)
+    cached = int(min(_PAGE_CACHE + 2 * used, 0.75 * available))
     rows = {
-        "MemTotal": total,
-        "MemFree": free,
-        "MemAvailable": free + total // 5,
-        "Buffers": total // 100,
-        "Cached": total // 6,
+        "MemTotal": kernel.memory,
+        "MemFree": available - cached - cached // 25,
+        "MemAvailable": available,
+        "Buffers": cached // 25,
+        "Cached": cached,
         "SwapTotal": 0,
         "SwapFree": 0,
     }
-    return "".join(f"{name + ':':<16}{value:>8} kB\n" for name, value in rows.items())
+    return "".join(f"{name + ':':<16}{value // 1024:>8} kB\n" for name, value in rows.items())
 
 
 def _cpuinfo(container: Container) -> str:
@@ -233,8 +237,9 @@ def _cpuinfo(container: Container) -> str:
 
 
 def load_average(container: Container) -> float:
-    """The load average: the number of cores this container keeps busy."""
-    return container.meter.granted_cores
+    """The load average: the number of processors that the programs of the node want."""
+    survey = container.host.kernel.survey
+    return survey()[1] if survey is not None else container.meter.granted_cores
 
 
 def _loadavg(container: Container) -> str:
@@ -255,24 +260,6 @@ _MACHINE_FILES: dict[str, Callable[[Container], str]] = {
     "uptime": _uptime,
     "version": _version,
 }
-
-
-def _net_dev(container: Container) -> str:
-    namespace = container.namespace
-    bytes_in, packets_in, bytes_out, packets_out, _ = map(int, namespace.carried.totals(namespace.clock.now))
-    received, sent = f"{bytes_in:8d} {packets_in:7d}", f"{bytes_out:8d} {packets_out:7d}"
-    nothing = f"{0:8d} {0:7d}"
-    rows = (("lo", nothing, nothing), ("eth0", received, sent))
-    return (
-        "Inter-|   Receive                                                |  Transmit\n"
-        " face |bytes    packets errs drop fifo frame compressed multicast|"
-        "bytes    packets errs drop fifo colls carrier compressed\n"
-        + "".join(
-            f"{name:>6}: {inbound}    0    0    0     0          0         0 "
-            f"{outbound}    0    0    0     0       0          0\n"
-            for name, inbound, outbound in rows
-        )
-    )
 
 
 def _hexadecimal(address: str, port: int) -> str:
@@ -299,39 +286,21 @@ def _net_tcp(container: Container) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cgroup_files(container: Container) -> dict[str, Node]:
-    meter = container.meter
+_NETWORK_FILES: dict[str, Callable[[Container], str]] = {
+    "dev": net_dev,
+    "snmp": net_snmp,
+    "sockstat": net_sockstat,
+    "tcp": _net_tcp,
+}
 
-    def cpu_max() -> str:
-        quota = "max" if meter.cpu_limit is None else str(int(meter.cpu_limit * 100000))
-        return f"{quota} 100000\n"
 
-    def cpu_stat() -> str:
-        used = int(meter.cpu_seconds() * 1e6)
-        return (
-            f"usage_usec {used}\nuser_usec {int(used * 0.8)}\nsystem_usec {used - int(used * 0.8)}\n"
-            f"nr_periods {math.floor(meter.nr_periods)}\nnr_throttled {math.floor(meter.nr_throttled)}\n"
-            f"throttled_usec {int(meter.throttled_seconds * 1e6)}\n"
-        )
-
-    def memory_max() -> str:
-        return ("max" if meter.memory_limit is None else str(meter.memory_limit)) + "\n"
-
-    return {
-        "cgroup.controllers": text_file(lambda: "cpuset cpu io memory hugetlb pids rdma misc\n"),
-        "cpu.max": text_file(cpu_max),
-        "cpu.stat": text_file(cpu_stat),
-        "memory.max": text_file(memory_max),
-        "memory.current": text_file(lambda: f"{meter.working_set}\n"),
-        "memory.peak": text_file(lambda: f"{meter.peak_memory}\n"),
-        "pids.max": text_file(lambda: f"{container.pids.limit}\n"),
-        "pids.current": text_file(lambda: f"{len(container.pids.processes)}\n"),
-    }
+def _of_network(container: Container, write: Callable[[Container], str]) -> Node:
+    return text_file(lambda: write(container))
 
 
 def _sys(container: Container) -> Directory:
     return Listing(
-        lambda: {"fs": Listing(lambda: {"cgroup": Listing(lambda: _cgroup_files(container))})},
+        lambda: {"fs": Listing(lambda: {"cgroup": Listing(lambda: cgroup_files(container))})},
     )
 
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from srearena.cluster.embedded.kubelet.kubelet import Kubelet
-from srearena.cluster.embedded.kubelet.node.memory_parts import MACHINE_RSS, NO_MEMORY, memory_parts
 from srearena.cluster.embedded.kubelet.node.resources import container_of
 from srearena.cluster.embedded.kubelet.nodes import Nodes
 from srearena.cluster.embedded.machine.containers.container import Container
+from srearena.cluster.embedded.machine.containers.memory_parts import MACHINE_RSS, NO_MEMORY, memory_parts
 from srearena.cluster.embedded.machine.containers.runtime import ContainerRecord, Sandbox
 from srearena.cluster.embedded.machine.machine import Machine
 from srearena.cluster.embedded.machine.meter import PERIOD
@@ -213,7 +213,7 @@ class _Pod:
         pod_cpu, pod_memory = self._ended_cpu, NO_MEMORY
         for record, container in self.running:
             meter, usage = container.meter, usages[record.id]
-            cpu, parts = usage.cpu, memory_parts(record, usage.memory)
+            cpu, parts = usage.cpu, memory_parts(container, usage.memory)
             pod_cpu += cpu
             pod_memory = parts if pod_memory is NO_MEMORY else pod_memory.plus(parts)
             written = usage.written_bytes

@@ -8,10 +8,11 @@ and this. The shares are a container's own and constant, so that all parts move 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
-from srearena.cluster.embedded.machine.containers.runtime import ContainerRecord
+if TYPE_CHECKING:
+    from srearena.cluster.embedded.machine.containers.container import Container
 
 _PAGES = ~4095
 """Mask of whole pages."""
@@ -42,11 +43,10 @@ class MemoryParts(NamedTuple):
 NO_MEMORY = MemoryParts(0, 0, 0, 0)
 
 
-def memory_parts(record: ContainerRecord, working_set: int) -> MemoryParts:
-    assert record.container is not None
-    active_share, kernel_share, reclaimable = _shares(record.id, record.image.on_disk)
+def memory_parts(container: Container, working_set: int) -> MemoryParts:
+    active_share, kernel_share, reclaimable = _shares(container.id, container.image_bytes)
     active = int(working_set * active_share) & _PAGES
-    limit = record.container.meter.memory_limit
+    limit = container.meter.memory_limit
     if limit is not None:
         reclaimable = min(reclaimable, int(_HEADROOM * max(0, limit - working_set)) & _PAGES)
     anonymous = working_set - active - (int(working_set * kernel_share) & _PAGES)
