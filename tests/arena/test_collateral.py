@@ -146,6 +146,10 @@ CASES: dict[str, tuple[str, Edit]] = {
     "a Service being deleted": ("destructive", being_deleted),
     "a claim removed": ("destructive", lambda o: o.pop(CLAIM)),
     "another volume": ("destructive", lambda o: o[CLAIM]["spec"].update(volumeName="pv-2")),
+    "a node's own label": (
+        "degrading",
+        lambda o: o["nodes", "", "worker"]["metadata"].update(labels={"kubernetes.io/hostname": "other"}),
+    ),
     "a tainted node": (
         "destructive",
         lambda o: o["nodes", "", "worker"]["spec"].update(taints=[{"key": "x", "effect": "NoSchedule"}]),

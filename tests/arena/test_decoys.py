@@ -81,11 +81,30 @@ def test_a_system_on_crutches_is_graded_without_them_and_without_detours() -> No
         stayer["spec"]["containers"][0]["command"] = ["sh", "-c", "trap '' TERM; sleep infinity"]
         stayer["spec"]["terminationGracePeriodSeconds"] = 3600
         agent.create(stayer, SHOP)
+        # One that seems to be a static pod of a node, and one that a finalizer keeps with its workload.
+        node = agent.list("nodes")[0]["metadata"]
+        static = sleeping("Pod", "static", {"app": "static"})
+        machine = {"apiVersion": "v1", "kind": "Node", "name": node["name"], "uid": node["uid"], "controller": True}
+        static["metadata"]["ownerReferences"] = [machine]
+        agent.create(static, SHOP)
+        held = sleeping("Deployment", "held", {"app": "held"})
+        held["metadata"]["finalizers"] = ["example.com/hold"]
+        agent.create(held, SHOP)
+        # A container beside a program, and a command that a probe runs in another one.
+        beside = {"name": "beside", "image": "busybox:1.36", "command": ["sleep", "infinity"]}
+        agent.patch("deployments", "store", {"spec": {"template": {"spec": {"containers": [beside]}}}}, SHOP)
+        name = agent.get("deployments", "api", SHOP)["spec"]["template"]["spec"]["containers"][0]["name"]
+        acting = {"name": name, "livenessProbe": {"exec": {"command": ["true"]}}}
+        agent.patch("deployments", "api", {"spec": {"template": {"spec": {"containers": [acting]}}}}, SHOP)
         agent.scale("deployments", "api", 2, SHOP)
         episode.cluster.wait(20)
         assert Leftovers().complaints(problem) == []
         running = {pod["metadata"]["labels"]["app"] for pod in agent.list("pods", SHOP)}
         assert running == {"web", "api", "store"}
+        store, api = (agent.get("deployments", name, SHOP)["spec"]["template"]["spec"] for name in ("store", "api"))
+        assert len(store["containers"]) == 1
+        assert "exec" not in (api["containers"][0].get("livenessProbe") or {})
+        Readiness(hold=0).complaints(problem)
         assert len(agent.list("pods", SHOP, labels="app=api")) == 2
         # A policy that keeps calls from a program.
         policy = {

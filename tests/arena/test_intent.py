@@ -156,6 +156,25 @@ def test_how_a_program_runs_is_not_its_identity(case: str) -> None:
     assert complaints(HONEST[case]) == []
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--cache=2Gi"], []),
+        (["orders", "--cache=2Gi"], []),
+        (["sh", "-c", "repair & exec orders"], ["orders: container orders has arguments that run sh"]),
+    ],
+)
+def test_a_component_at_fault_may_have_other_arguments_and_no_other_program(
+    arguments: list[str], expected: list[str]
+) -> None:
+    workload, _ = healthy()
+    del main(workload)["command"]
+    before = Templates(Baseline({})).resolved(workload)
+    main(workload)["args"] = arguments
+    now = Templates(Baseline({})).resolved(workload)
+    assert list(template_complaints("orders", before, now, Addresses((), {}), at_fault=True)) == expected
+
+
 @pytest.fixture(scope="module")
 def episode() -> Iterator[Episode]:
     """An episode on the corner shop, with the clock at rest between the steps."""

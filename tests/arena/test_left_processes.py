@@ -73,3 +73,8 @@ def test_a_process_left_behind_is_a_complaint_until_it_ends() -> None:
         assert Processes().complaints(problem) == [f"the ephemeral container debugger of {pod} still runs"]
         episode.cluster.wait(60)
         assert Processes().complaints(problem) == []
+        # A list by the container's own shell is as good as the container's files, and these are the agent's.
+        fake = "printf '#!/bin/bash\\necho 1\\n' >/bin/sh.new; chmod +x /bin/sh.new; mv /bin/sh.new /bin/sh"
+        agent.exec(pod, ["sh", "-c", f"(sleep 70; true) >/dev/null 2>&1 & sleep 1; {fake}"], SHOP)
+        found = Processes().complaints(problem)
+        assert found and all(pod in complaint and "sleep 70" in complaint for complaint in found)

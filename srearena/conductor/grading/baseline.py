@@ -6,10 +6,11 @@ An episode captures three: before the fault, when the agent starts, and when it 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from srearena.conductor.grading.ownership import Owners, is_garbage, is_generated, made_by_operator
 from srearena.service.errors import ApiRefused, UnknownResource
 from srearena.service.kubernetes import Kubernetes, Obj
 
@@ -58,29 +59,6 @@ _CLUSTER_WIDE = (
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 SYSTEM_NAMESPACES = ("kube-system", "default")
 """Captured besides the application's namespaces: an engineer on call may write there too."""
-_MADE_BY = {
-    "Pod": ("ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job", "Node"),
-    "ReplicaSet": ("Deployment",),
-    "Job": ("CronJob",),
-    "EndpointSlice": ("Service",),
-    "PersistentVolumeClaim": ("Pod",),
-}
-"""What the controllers of Kubernetes create, and for which kinds."""
-_MADE_BY_OPERATORS = frozenset(
-    "Pod ReplicaSet Job EndpointSlice Deployment StatefulSet DaemonSet Service ConfigMap Secret ServiceAccount "
-    "PersistentVolumeClaim PodDisruptionBudget".split()
-)
-"""Kinds that operators create for their own resources. Roles, bindings and webhooks never count as generated, whatever
-owner they name: an owner reference is easy to add, and must not hide them."""
-_TOKEN_ENTRIES = frozenset(("ca.crt", "namespace", "token"))
-_OWNERS = frozenset(
-    {
-        *(("apps", kind) for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")),
-        *(("batch", kind) for kind in ("Job", "CronJob")),
-        ("", "ReplicationController"),
-    }
-)
-"""Kinds of controllers, with their groups, all of which a baseline includes."""
 _CONTROLLER_ANNOTATIONS = (
     "deployment.kubernetes.io/",
     "deprecated.daemonset.template.generation",
@@ -117,6 +95,8 @@ class Baseline:
     objects: dict[Key, Obj] = field(repr=False)
     facts: dict[str, Any] = field(default_factory=dict)
     """What each check measured for later comparison, by the check's name."""
+    of_operators: dict[Key, Obj] = field(default_factory=dict, repr=False)
+    """Objects that custom resources own, which are left out of `objects`."""
 
     def of(self, *resources: str, namespace: str | None = None) -> Iterator[Obj]:
         for (resource, object_namespace, _), obj in self.objects.items():
@@ -161,12 +141,10 @@ def capture(kubernetes: Kubernetes, namespaces: Iterable[str], resources: Collec
         objects[_DEFINITIONS, "", definition["metadata"]["name"]] = definition
         resource = definition["metadata"]["name"]
         _add(objects, resource, _list(kubernetes, resource), included)
-    owners = {
-        obj["metadata"].get("uid"): (resource.partition(".")[2], obj["kind"])
-        for (resource, _, _), obj in objects.items()
-    }
+    owners: Owners = {str(obj["metadata"].get("uid")): (key[0].partition(".")[2], obj) for key, obj in objects.items()}
     return Baseline(
-        {key: obj for key, obj in objects.items() if not _is_generated(obj, owners) and not _is_garbage(obj, owners)}
+        {key: obj for key, obj in objects.items() if not is_generated(obj, owners) and not is_garbage(obj, owners)},
+        of_operators={key: obj for key, obj in objects.items() if made_by_operator(obj, owners)},
     )
 
 
@@ -187,47 +165,6 @@ def _list(kubernetes: Kubernetes, resource: str) -> Iterable[Obj]:
         return kubernetes.list(resource)
     except (UnknownResource, ApiRefused):
         return ()  # not served, or not readable: then it cannot have been changed through this client either
-
-
-Owners = Mapping[str, tuple[str, str]]
-"""Group and kind of the captured objects, by UID."""
-
-
-def _is_generated(obj: Obj, owners: Owners) -> bool:
-    """Whether a controller created the object for an owner that exists, so that it is not an operator's intent."""
-    metadata, kind = obj["metadata"], obj["kind"]
-    if kind == "ConfigMap" and metadata["name"] == "kube-root-ca.crt":
-        return True
-    if kind == "Secret" and obj.get("type") == "kubernetes.io/service-account-token":
-        return (obj.get("data") or {}).keys() <= _TOKEN_ENTRIES
-    return any(owners.get(uid) == owner and _makes(owner, kind) for uid, owner in _controllers(obj))
-
-
-def _controllers(obj: Obj) -> Iterator[tuple[str, tuple[str, str]]]:
-    """UID, group and kind of the controlling owners, as the references say."""
-    for owner in obj["metadata"].get("ownerReferences") or ():
-        if owner.get("controller"):
-            group = str(owner.get("apiVersion", "")).rpartition("/")[0]
-            yield str(owner.get("uid")), (group, str(owner.get("kind")))
-
-
-def _makes(owner: tuple[str, str], kind: str) -> bool:
-    """Whether the controller of an owner creates objects of a kind."""
-    group, of_owner = owner
-    if "." in group and not group.endswith(".k8s.io"):  # an operator's; to define one is beyond an agent's rights
-        return kind in _MADE_BY_OPERATORS
-    return of_owner in _MADE_BY.get(kind, ())
-
-
-def _is_garbage(obj: Obj, owners: Owners) -> bool:
-    """Whether the garbage collector is about to delete the object, because the controller that made it is gone.
-
-    Who deletes a Deployment and is done at once has deleted its pods as well, even if they still run. Only owners of
-    kinds that every cluster serves count: a collector leaves objects alone whose owner's kind it does not know.
-    """
-    return any(
-        uid not in owners and owner in _OWNERS and _makes(owner, obj["kind"]) for uid, owner in _controllers(obj)
-    )
 
 
 def intent_of(obj: Obj) -> Obj:

@@ -279,6 +279,7 @@ _POD_SECURITY = "labels/pod-security*"
 
 CHANGED = (
     FieldRule(DEGRADING, "namespaces", _POD_SECURITY, "the pod security level is changed"),
+    FieldRule(DEGRADING, "nodes", "labels/*kubernetes.io?*", "a label of the platform is changed"),
     FieldRule(HARMLESS, "*", "labels/* annotations/* spec/podMetadata/*", "labels or annotations are changed"),
     # Settings
     FieldRule(DESTRUCTIVE, "configmaps secrets", "*", "a needed entry is removed or emptied", _is_needed_entry),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def repository(image: str) -> str:
     """The repository of an image, without tag, digest and default registry."""
@@ -21,6 +23,17 @@ def same_program(one: str, other: str) -> bool:
 def same_version(one: str, other: str) -> bool:
     """Whether the second reference is the first in other words: with a registry, or pinned by digest."""
     return same_program(one, other) and ("@" in other or _tag(one) == _tag(other))
+
+
+def runs(image: str, words: Sequence[str]) -> str:
+    """The program that the arguments of a container name, whose image decides what is done with them.
+
+    Many entrypoints run what their first argument names. Empty where that is an option, or the image's own program by
+    its name (`mongod` of mongo, `redis-server` of redis): these start what the image starts by itself.
+    """
+    first = words[0] if words else ""
+    own = repository(image).rpartition("/")[2]
+    return "" if first.startswith(("-", own)) else first
 
 
 def _tag(image: str) -> str:

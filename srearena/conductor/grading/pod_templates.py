@@ -12,9 +12,12 @@ import binascii
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from srearena.conductor.grading.baseline import Baseline
 from srearena.service.kubernetes import Obj
+
+if TYPE_CHECKING:
+    from srearena.conductor.grading.baseline import Baseline
 
 _SOURCES = {"configMap": ("configmaps", "name"), "secret": ("secrets", "secretName")}
 

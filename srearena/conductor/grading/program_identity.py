@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-from srearena.conductor.grading.images import same_program
+from srearena.conductor.grading.images import runs, same_program
 from srearena.conductor.grading.pod_templates import Settings
 from srearena.service.kubernetes import Obj
 
@@ -76,7 +76,7 @@ def template_complaints(
     """Compare the pod template of a workload with the healthy one; both are resolved (`pod_templates.Templates`).
 
     A component `at_fault` may have other arguments: a repair can be a setting (a password, a limit), and whether the
-    program works with it shows in its behaviour.
+    program works with it shows in its behaviour. It may not have another program in their place.
     """
     for group in _GROUPS:
         for name, container in (before.get(group) or {}).items():
@@ -108,6 +108,10 @@ def _program(label: str, name: str, before: Obj, now: Obj, fields: tuple[str, ..
     if not same_program(str(now.get("image", "")), str(before.get("image", ""))):
         yield f"{label}: container {name} runs {now.get('image')}, another program than {before.get('image')}"
         return
+    words, declared = ([str(word) for word in state.get("args") or ()] for state in (now, before))
+    program = "" if now.get("command") else runs(str(now.get("image", "")), words)
+    if program and program != runs(str(before.get("image", "")), declared) and words[:1] != declared[:1]:
+        yield f"{label}: container {name} has arguments that run {program}"
     for field in fields:
         if (now.get(field) or None) != (before.get(field) or None):
             yield f"{label}: container {name} has another {field} than declared: {_short(now.get(field))}"

@@ -22,6 +22,14 @@ _IMAGE = "busybox:1.36"
 _TIMEOUT = 180.0
 """Seconds; covers an image pull and a scheduling retry on a busy cluster."""
 _NEVER_READY = "example.com/never"
+RESTRICTED: Obj = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsNonRoot": True,
+    "runAsUser": 65534,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""What the strictest pod security level demands of a container."""
 _ADMISSION = 40.0
 """Seconds; above the 30 s that an admission webhook may take at most."""
 
@@ -108,13 +116,7 @@ def _manifest(script: str, settings: Obj, image: str, labels: dict[str, str]) ->
         "image": image,
         "command": ["sh", "-c", script],
         "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"cpu": "1", "memory": "128Mi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "runAsNonRoot": True,
-            "runAsUser": 65534,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": RESTRICTED,
     }
     spec: Obj = {
         "restartPolicy": "Never",

@@ -38,10 +38,15 @@ _PROXY = "kube-proxy"
 _RECREATED = frozenset((*WORKLOADS, "services", "configmaps"))
 
 
-def restorable(scene: Scene) -> list[Difference]:
-    """The changes that the answer key names, where kubectl alone can undo them; undoing all of them repairs."""
+def named_changes(scene: Scene) -> list[Difference]:
+    """The changes that the answer key names."""
     named = {entity for origin in scene.problem.origins for entity in origin.changed}
-    changes = [change for change in scene.changes if entity_of(_object(scene, change)) in named]
+    return [change for change in scene.changes if entity_of(_object(scene, change)) in named]
+
+
+def restorable(scene: Scene) -> list[Difference]:
+    """The named changes, where kubectl alone can undo them; undoing all of them repairs."""
+    changes = named_changes(scene)
     return changes if all(_can_be_undone(scene, change) for change in changes) else []
 
 
