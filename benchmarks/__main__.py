@@ -36,6 +36,7 @@ BENCHMARKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "llm_agent": (("--json",), ("--json", "--steps", "10", "--wire", "chat")),
     "sre_tools": (("--json",), ("--json", "--scale", "0.01")),
     "first_question": ((), ("--scale", "0.01")),
+    "view": ((), ("--seconds", "5", "--no-browser")),
     "live_first_call": ((), ("--problem", "network_policy_block", "--object", "Deployment/recommendation")),
     "sre_tools_detection": ((), ("--draws", "50")),
     "sre_tools_diagnosis": (("--per-family", "2"), ("--per-family", "1", "--most", "1")),
