@@ -22,7 +22,15 @@ _PACKAGES = (
     "sre_tools",
     *(
         f"srearena/{name}"
-        for name in ("__init__.py", "closeable.py", "errors.py", "ground_truth", "paths.py", "snapshots")
+        for name in (
+            "__init__.py",
+            "closeable.py",
+            "errors.py",
+            "ground_truth",
+            "paths.py",
+            "snapshots",
+            "yaml_documents.py",
+        )
     ),
 )
 _HIDDEN = ("srearena/conductor", "srearena/generators", "itbench_evaluations", "itbench_leaderboard")

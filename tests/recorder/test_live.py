@@ -88,11 +88,14 @@ def test_a_question_fetches_what_it_needs(episode: Episode) -> None:
         assert again["data"] == of_store["data"], "no sample is fetched twice"
 
 
-def test_the_samples_of_objects_are_those_of_a_recording(episode: Episode, tmp_path: Path) -> None:
+@pytest.mark.parametrize("others", [(), ("kube-system",)], ids=["application", "with-exporters"])
+def test_the_samples_of_objects_are_those_of_a_recording(
+    episode: Episode, tmp_path: Path, others: tuple[str, ...]
+) -> None:
     endpoints = episode.cluster.telemetry
     with MetricApi(endpoints.prometheus, endpoints.token) as prometheus:
         now = float(prometheus.data("/api/v1/query", {"query": "time()"})["result"][1])
-        window, namespaces = Window(now - 120, now), (episode.problem.namespace, "kube-system")
+        window, namespaces = Window(now - 120, now), (episode.problem.namespace, *others)
         objects = measured_objects(prometheus, window, namespaces)
         with RawFiles(tmp_path / "all") as files:
             write_metrics(prometheus, window, files, namespaces)

@@ -153,7 +153,7 @@ def write_metrics_of(
     ordered = sorted(objects)
     for start in range(0, len(ordered), _OBJECTS_PER_QUERY):
         some = ordered[start : start + _OBJECTS_PER_QUERY]
-        count += _write_series(source, window, files, _selectors(some), namespaces, set(some))
+        count += _write_series(source, window, files, _selectors(some, namespaces), namespaces, set(some))
     return count
 
 
@@ -162,23 +162,30 @@ def measured_objects(source: MetricApi, window: Window, namespaces: Collection[s
     scope = f"namespace=~{_any_of(namespaces)}"
     pods = source.label_values(window, "pod", f'{{pod!="",{scope}}}')
     services = source.label_values(window, "service_name", f'{{{_SERVICE_SERIES},service_name!="",{scope}}}')
-    nodes = {*source.label_values(window, "node", f'{{{_NODE_SERIES},node!="",pod=""}}')}
-    nodes |= {
-        name.partition(":")[0] for name in source.label_values(window, "instance", f'{{{_NODE_SERIES},node="",pod=""}}')
-    }
+    nodes: set[str] = set()
+    for exporter in _exporters_of_nodes(namespaces):
+        nodes |= {*source.label_values(window, "node", f'{{{_NODE_SERIES},node!="",{exporter}}}')}
+        instances = source.label_values(window, "instance", f'{{{_NODE_SERIES},node="",{exporter}}}')
+        nodes |= {name.partition(":")[0] for name in instances}
     return {*(("pod", name) for name in pods), *(("service", n) for n in services), *(("node", n) for n in nodes)}
 
 
-def _selectors(objects: Collection[MeasuredObject]) -> Iterator[str]:
-    """Selectors that together match every series of the objects, and some of others."""
+def _exporters_of_nodes(namespaces: Collection[str]) -> tuple[str, str]:
+    """Matchers for series of nodes that belong to no pod: their exporter is none, or one in another namespace."""
+    return 'pod=""', f'pod!="",namespace!~{_any_of(namespaces)}'
+
+
+def _selectors(objects: Collection[MeasuredObject], namespaces: Collection[str]) -> Iterator[str]:
+    """Selectors that together match every series of the objects once, and some of others."""
     names = {kind: [name for of, name in objects if of == kind] for kind in METRIC_COLUMNS}
     if names["pod"]:
         yield f"{{pod=~{_any_of(names['pod'])}}}"
     if names["service"]:
         yield f"{{{_SERVICE_SERIES},service_name=~{_any_of(names['service'])}}}"
     if names["node"]:
-        yield f"{{{_NODE_SERIES},node=~{_any_of(names['node'])}}}"
-        yield f'{{{_NODE_SERIES},node="",instance=~{_any_of(names["node"], "(:.*)?")}}}'
+        for exporter in _exporters_of_nodes(namespaces):
+            yield f"{{{_NODE_SERIES},node=~{_any_of(names['node'])},{exporter}}}"
+            yield f'{{{_NODE_SERIES},node="",instance=~{_any_of(names["node"], "(:.*)?")},{exporter}}}'
 
 
 def _any_of(names: Collection[str], suffix: str = "") -> str:
