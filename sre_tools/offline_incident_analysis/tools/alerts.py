@@ -35,14 +35,19 @@ class SummaryArguments(PagedArguments):
     limit: int | None = Field(50, ge=0)
 
 
+def captures(snapshot: Snapshot) -> list[str]:
+    """Times of the captures of alerts, with or without any firing, in order; of files whose names have a time."""
+    times = {time_in_name(path.name) for path in snapshot.layout.alerts}
+    return sorted(time.rstrip("Z") for time in times if time)
+
+
 def first_capture(snapshot: Snapshot) -> str | None:
-    """Time of the first capture of alerts, with or without any firing; None if file names have no time.
+    """Time of the first capture of alerts; None if there is none.
 
     Over a running system, the begin of the observed time."""
     if snapshot.observed_since is not None:
         return snapshot.observed_since.replace(tzinfo=None).isoformat()
-    times = [time_in_name(path.name) for path in snapshot.layout.alerts]
-    return min((time.rstrip("Z") for time in times if time), default=None)
+    return next(iter(captures(snapshot)), None)
 
 
 def telling_labels(row: Row) -> Row:

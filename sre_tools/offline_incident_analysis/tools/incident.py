@@ -19,7 +19,7 @@ from sre_tools.offline_incident_analysis.metric_series import NO_BUCKETS, Series
 from sre_tools.offline_incident_analysis.object_versions import Change, all_changes, change_text
 from sre_tools.offline_incident_analysis.replies import Answer, Row, iso_time, reply_schema
 from sre_tools.offline_incident_analysis.statistics import detect_anomalies
-from sre_tools.offline_incident_analysis.tools.alerts import OTHER_LABELS, first_capture, telling_labels
+from sre_tools.offline_incident_analysis.tools.alerts import OTHER_LABELS, captures, first_capture, telling_labels
 from sre_tools.offline_incident_analysis.topology import Topology, topology_of
 from sre_tools.offline_incident_analysis.trace_onsets import Onset, extent, request_onsets, service_onsets
 from sre_tools.registry import tool
@@ -194,10 +194,14 @@ def incident_timeline(call: Call, arguments: TimelineArguments) -> Answer:
 
 
 def _recording_began(snapshot: Snapshot) -> datetime | None:
-    """The first capture of alerts or the first span, in UTC; None if there is neither."""
+    """The first of several captures of alerts, or the first span, in UTC; None if there is neither.
+
+    A single capture tells when alerts were looked at, which may be at the end.
+    """
     first = extent(snapshot).first
     spans = [first.replace(tzinfo=None)] if first else []
-    captured = first_capture(snapshot)
+    periodic = snapshot.observed_since is not None or len(captures(snapshot)) > 1
+    captured = first_capture(snapshot) if periodic else None
     return min([*spans, *([datetime.fromisoformat(captured)] if captured else [])], default=None)
 
 
