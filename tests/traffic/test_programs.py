@@ -168,3 +168,38 @@ def test_a_task_is_there_where_a_setting_says_so_and_a_header_chooses_the_operat
     assert served == ({"picture", "held"} if browsers == "true" else {"picture"})
     if browsers == "true":
         assert lab.mean_response("door", "held", 10) > 1.5
+
+
+def test_a_proxy_passes_on_responses_and_answers_itself_where_there_is_none(tmp_path: Path) -> None:
+    proxy = server("proxy", runtime="envoy", traced=True)
+    proxy["listen"] = [{"port": 8080, "protocol": "http"}]
+    proxy["dependencies"] = {"back": {"address": "back:8080", "protocol": "http", "timeout": "5s"}}
+    proxy["operations"] = {"all": {"route": "ANY /*", "status": 503, "span": "all", "does": [{"call": "back same"}]}}
+    back = server("back", traced=True)
+    back["listen"] = [{"port": 8080, "protocol": "http"}]
+    back["operations"] = {"work": {"route": "GET /work", "fails": 1.0, "error": "no such table", "status": 500}}
+    lab = Lab(tmp_path, [proxy, back])
+    lab.run("back", port=8080)
+    lab.run("proxy", port=8080)
+    lab.wait(30)
+
+    def answer() -> tuple[int, str, str]:
+        [instance] = [one for one in lab.traffic.instances.values() if one.name == "proxy"]
+        response = lab.traffic.request(instance, "GET", "/work")
+        assert response is not None
+        result, _, _ = response
+        assert not result.ok
+        return result.status, result.error, "" if result.origin is None else result.origin.server.name
+
+    assert answer() == (500, "no such table", "back")
+    lab.delete("deployments.apps", "back")
+    lab.wait(60)
+    status, error, origin = answer()
+    assert (status, origin) == (503, "")
+    assert error == (
+        "upstream connect error or disconnect/reset before headers. reset reason: remote connection failure, transport "
+        "failure reason: delayed connect error: Connection refused"
+    )
+    lab.delete("services", "back")
+    lab.wait(60)
+    assert answer() == (503, "no healthy upstream", "")

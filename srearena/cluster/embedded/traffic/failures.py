@@ -33,6 +33,8 @@ _ERRNO = {
     "port": ("cannot assign requested address", "EADDRNOTAVAIL", "Cannot assign requested address"),
     "protocol": ("malformed response", "EPROTO", "Protocol error"),
 }
+_ENVOY = "upstream connect error or disconnect/reset before headers. reset reason:"
+"""How the body of Envoy's own responses begins, where it has no response to pass on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,9 @@ def _name_error(runtime: str, host: str, outcome: Outcome) -> str:
             return f"getaddrinfo {'ENOTFOUND' if missing else 'EAI_AGAIN'} {host}"
         case "java":
             return f"java.net.UnknownHostException: {host}"
-        case "nginx" | "envoy" | "lua":
+        case "envoy":
+            return "no healthy upstream"
+        case "nginx" | "lua":
             return f"{host} could not be resolved ({'3: Host not found' if missing else '110: Operation timed out'})"
         case "dotnet":
             return f"Name or service not known ({host}:0)"
@@ -93,6 +97,12 @@ def _socket_error(runtime: str, kind: str, go: str, code: str, words: str, addre
             return f"connect {code} {address}:{port}"
         case "java":
             return f"java.net.ConnectException: {words} ({address}/{address}:{port})"
+        case "envoy" if kind == "timeout":
+            return f"{_ENVOY} connection timeout"
+        case "envoy" if kind == "reset":
+            return f"{_ENVOY} connection termination"
+        case "envoy":
+            return f"{_ENVOY} remote connection failure, transport failure reason: delayed connect error: {words}"
         case "nginx" | "lua":
             return f"connect() failed ({_number(code)}: {words}) while connecting to upstream"
         case "dotnet":
@@ -152,7 +162,9 @@ def timeout_failure(runtime: str, protocol: str, seconds: float) -> Failure:
         text = "TTransportException: THRIFT_EAGAIN (timed out)"
     elif runtime == "go":
         text = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-    elif runtime in ("nginx", "envoy", "lua"):
+    elif runtime == "envoy":
+        text = "upstream request timeout"
+    elif runtime in ("nginx", "lua"):
         text = "upstream timed out (110: Connection timed out) while reading response header from upstream"
     elif runtime == "java":
         text = "java.net.SocketTimeoutException: Read timed out"

@@ -114,6 +114,8 @@ class Call:
     """Calls of one group run in parallel."""
     crashes: bool = False
     optional: bool = False
+    forwards: bool = False
+    """The caller is a proxy: it passes the request on, and the response back."""
     index: int = -1
 
     @property

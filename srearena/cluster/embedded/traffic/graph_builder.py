@@ -263,7 +263,8 @@ class GraphBuilder:
     def _call(self, node: Node, step: Step, text: str, cache: CacheSpace | None, pending: list[Node]) -> Call:
         name, _, operation = text.partition(" ")
         operation = operation.strip()
-        if operation == "same":
+        forwards = operation == "same"
+        if forwards:
             operation = node.route
         instance = node.server
         assert isinstance(instance, Instance)
@@ -279,6 +280,7 @@ class GraphBuilder:
             group=self._group,
             crashes=step.on_error == "crash",
             optional=step.on_error == "ignore",
+            forwards=forwards,
         )
         self._ordinals[node] += 1
         for weight, path in self.paths_to(instance, name):

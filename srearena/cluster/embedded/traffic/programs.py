@@ -175,7 +175,8 @@ class RequestHandler:
         if self._unhealthy(operation.health):
             return HttpResponse.text("unhealthy\n", 503)
         if not result.ok:
-            return self._failed(operation, result.status, result.error)
+            origin = result.origin.operation if result.origin is not None else None
+            return self._failed(origin or operation, result.status, result.error)
         handler = handler_for(visits)
         if handler is not None:
             try:

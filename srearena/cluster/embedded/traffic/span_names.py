@@ -90,26 +90,28 @@ def node_span(node: Node) -> str:
     return node.route or operation.route or node.name
 
 
-def node_attributes(node: Node, error: str) -> Attributes:
+def node_attributes(node: Node, error: str, passed_on: int | None = None) -> Attributes:
+    """Return the attributes of a server's span; a proxy passes on the status of a response that it received."""
     operation = node.operation
     if operation is None:
         return ()
     found: list[tuple[str, Value]] = []
     route = node.route or operation.route
+    status = operation.status if passed_on is None else passed_on
     if route:
         method, _, path = route.partition(" ")
         found += [
             ("http.request.method", method),
             ("http.route", path),
             ("url.path", path),
-            ("http.response.status_code", operation.status if error else 200),
+            ("http.response.status_code", status if error else 200),
         ]
     elif isinstance(node.server, Instance) and any(one.protocol == "grpc" for one in node.server.program.listen):
         code = returned_status(node.server.runtime, error).code if error else 0
         found += [*_rpc_attributes(node_span(node)), ("rpc.grpc.status_code", code)]
     found += operation.attributes.items()
     if error:
-        found.append(("error.type", str(operation.status) if route else "error"))
+        found.append(("error.type", str(status) if route else "error"))
     return tuple(found)
 
 
@@ -134,7 +136,8 @@ def _rpc_attributes(name: str) -> list[tuple[str, Value]]:
     return [("rpc.system", "grpc"), ("rpc.service", service), ("rpc.method", method)]
 
 
-def call_attributes(call: Call, link: Link, error: str) -> Attributes:
+def call_attributes(call: Call, link: Link, error: str, failed_status: int | None = None) -> Attributes:
+    """Return the attributes of a client's span; without a response there is no HTTP status."""
     protocol = call.target.dependency.protocol
     host, _, port = call.target.instance.settings.fill(call.target.dependency.address).rpartition(":")
     found: list[tuple[str, Value]] = [
@@ -146,9 +149,9 @@ def call_attributes(call: Call, link: Link, error: str) -> Attributes:
     if protocol == "http":
         method, _, path = call.operation.partition(" ")
         found += [("http.request.method", method), ("url.full", f"http://{host}:{port}{path}")]
-        if link.callee is not None:
-            http_status = link.callee.operation.status if link.callee.operation is not None else 500
-            found.append(("http.response.status_code", http_status if error else 200))
+        http_status = failed_status if error else 200
+        if http_status is not None:
+            found.append(("http.response.status_code", http_status))
     elif protocol == "grpc":
         found += _rpc_attributes(call.step.span or call.operation)
         status = parse_status(error)

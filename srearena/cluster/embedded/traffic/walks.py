@@ -51,6 +51,8 @@ class Result:
     status: int = 200
     abandoned: bool = False
     """The server dropped the request when its caller had timed out."""
+    origin: Node | None = None
+    """Which server's response it is, where the caller received one."""
 
 
 @dataclass(slots=True)
@@ -59,6 +61,8 @@ class _PlanResult:
 
     error: str
     seconds: float
+    passed_on: Result | None = None
+    """The failed response that a proxy passes on."""
 
 
 class Walker:
@@ -103,6 +107,7 @@ class Walker:
         own = sample_duration(mean, node.variance, random.random())
         elapsed = wait + own / 2
         chance = random.random() - fluid.node_outcomes.share[REFUSED, index]
+        passed_on: Result | None = None
         refused, abandoned = chance < 0, 0 <= chance < fluid.node_outcomes.share[TIMEOUT, index]
         if refused:
             error = server.program.queue_error if isinstance(server, Instance) else "server busy"
@@ -112,9 +117,10 @@ class Walker:
         elif not (error := self._program_failure(node, start + elapsed)):
             outcome = self._run_plan(node.plan, node, start + elapsed, span_id)
             elapsed += outcome.seconds
-            error = outcome.error
-            if error and isinstance(server, Instance) and node.operation is not None and node.operation.error:
-                error = server.fill(node.operation.error, error=error)
+            error, passed_on = outcome.error, outcome.passed_on
+            operation = node.operation if passed_on is None else None
+            if error and isinstance(server, Instance) and operation is not None and operation.error:
+                error = server.fill(operation.error, error=error)
         logged_at = start + elapsed
         elapsed += own / 2
         if visit is not None:
@@ -135,10 +141,12 @@ class Walker:
                 elapsed,
                 status,  # type: ignore[arg-type]
                 error,
-                self._node_attributes(node, error),
+                self._node_attributes(node, error, passed_on),
                 self._node_events(node, start + wait, start + elapsed, error),
                 scope=node_scope(node),
             )
+        if passed_on is not None:
+            return Result(False, elapsed, error, passed_on.status, abandoned, passed_on.origin)
         failed_status = node.operation.status if node.operation is not None else 500
         return Result(not error, elapsed, error, failed_status if error else 200, abandoned)
 
@@ -177,17 +185,17 @@ class Walker:
             events.append(exception(ended, "error", error))
         return tuple(events)
 
-    def _node_attributes(self, node: Node, error: str) -> Attributes:
+    def _node_attributes(self, node: Node, error: str, passed_on: Result | None) -> Attributes:
         if error:
-            return node_attributes(node, error)
+            return node_attributes(node, error, None if passed_on is None else passed_on.status)
         known = self.fluid.span_attributes
         if node not in known:
             known[node] = node_attributes(node, "")
         return known[node]
 
-    def _call_attributes(self, call: Call, link: Link, error: str) -> Attributes:
-        if error:
-            return call_attributes(call, link, error)
+    def _call_attributes(self, call: Call, link: Link, result: Result) -> Attributes:
+        if result.error:
+            return call_attributes(call, link, result.error, None if result.origin is None else result.status)
         known = self.fluid.span_attributes
         if link not in known:
             known[link] = call_attributes(call, link, "")
@@ -214,7 +222,7 @@ class Walker:
                 outcome = _PlanResult("", action.seconds)
             elapsed += outcome.seconds
             if outcome.error:
-                return _PlanResult(outcome.error, elapsed)
+                return _PlanResult(outcome.error, elapsed, outcome.passed_on)
         return _PlanResult("", elapsed)
 
     def _step(self, call: Call, start: float, parent: int) -> _PlanResult:
@@ -232,7 +240,8 @@ class Walker:
                     self.lines.append(LogLine(start + elapsed, instance, call.step.log, words, call))
                 if not call.optional:
                     text = instance.fill(call.step.error, error=result.error) if call.step.error else result.error
-                    return _PlanResult(text or "error", elapsed)
+                    passed_on = result if call.forwards and result.origin is not None else None
+                    return _PlanResult(text or "error", elapsed, passed_on)
         if times > MAX_TIMES and not call.step.at_once:
             elapsed *= times / MAX_TIMES
         return _PlanResult("", elapsed)
@@ -284,7 +293,7 @@ class Walker:
                 result.seconds,
                 "unset" if result.ok else "error",
                 result.error,
-                self._call_attributes(call, link, result.error),
+                self._call_attributes(call, link, result),
                 scope=call_scope(call),
             )
         return result
@@ -312,6 +321,7 @@ class Walker:
             return self._store_request(callee, trip)
         result = self._serve(callee, start + trip / 2, parent, call.target.instance.host.address)
         result.seconds += trip
+        result.origin = result.origin or callee
         if not result.ok:
             result.error = self._received_error(call, callee, result.error)
         return result
