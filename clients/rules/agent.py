@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Generator, Mapping
-from pathlib import Path
 
 from clients.rules import recording
-from clients.rules.direct import Direct
 from clients.rules.findings import Finding, conclude, is_unhealthy
 from clients.rules.observations import QUERIES, World, command, namespace_in, read_alerts
 from clients.rules.suspects import TOOLS
@@ -27,16 +24,7 @@ class RulesAgent:
     def __init__(self) -> None:
         self._namespace = "default"
         self._dialogue: Dialogue | None = None
-        self._direct: Direct | None = None
         self._recorded = False
-
-    def connect(self, kubeconfig: Path) -> None:
-        if shutil.which("kubectl") is None:
-            self._direct = Direct(kubeconfig)
-
-    async def aclose(self) -> None:
-        if self._direct is not None:
-            self._direct.close()
 
     def init_context(self, description: str, instructions: str, actions: Mapping[str, str]) -> None:
         self._namespace = namespace_in(description)
@@ -78,10 +66,7 @@ class RulesAgent:
 
     def _observe(self, world: World) -> Dialogue:
         for template, read in QUERIES:
-            if self._direct is not None:
-                read(world, self._direct.query(template, world.namespace))
-            else:
-                read(world, (yield command(template, world.namespace)))
+            read(world, (yield command(template, world.namespace)))
         read_alerts(world, (yield block("get_alerts()")))
 
     def _repair(self, world: World, findings: list[Finding]) -> Dialogue:
@@ -90,10 +75,7 @@ class RulesAgent:
             if not repairs:
                 return
             for repair in repairs[:6]:
-                if self._direct is not None:
-                    self._direct.repair(repair)
-                else:
-                    yield block(repair)
+                yield block(repair)
             yield block("wait(60)")
             yield from self._observe(world)
             findings = [finding for finding in conclude(world) if finding.rank >= 2]

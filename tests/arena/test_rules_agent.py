@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,19 +27,33 @@ def test_it_goes_through_the_stages(problem: str, tmp_path: Path, monkeypatch: p
     passes(problem, tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize("problem", [PORT, ZERO, QUIET])
+@pytest.mark.parametrize("problem", [ZERO, QUIET])
 def test_it_needs_no_kubectl(problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     passes(problem, tmp_path, monkeypatch)
 
 
-def passes(problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+def test_its_actions_are_the_same_without_kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    actions = [("action", "text"), ("action", "step"), ("submission", "value")]
+    recorded = []
+    for path in (os.environ["PATH"], str(tmp_path)):
+        monkeypatch.setenv("PATH", path)
+        history = passes(PORT, tmp_path / str(len(recorded)), monkeypatch)
+        recorded.append([entry[key] for entry in history for what, key in actions if entry["what"] == what])
+    assert recorded[0] == recorded[1]
+
+
+def passes(problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     monkeypatch.setenv("SREARENA_RESULTS", str(tmp_path))
     conductor = Conductor(EpisodeSpec(timeline=TIMELINE, in_process=True))
     conductor.register_agent(RulesAgent())
     conductor.init_problem(problem)
     result = asyncio.run(conductor.start_problem(max_steps=40))
     assert result["outcome"] == "pass", result["reason"]
+    assert conductor.session is not None
+    return conductor.session.history
 
 
 def test_it_knows_no_application_and_no_problem() -> None:

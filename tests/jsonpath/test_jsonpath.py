@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srearena.cluster.embedded.registry.jsonpath import JSONPathError, parse, text_of
+from srearena.cluster.embedded.registry.jsonpath_text import text_of
+from srearena.jsonpath import JSONPathError, parse
 
 ROLLOUT: dict[str, Any] = {
     "metadata": {"name": "web", "labels": {"app.kubernetes.io/name": "web", "tier": "front"}},

@@ -1,4 +1,7 @@
-"""Runs kubectl on the harness's machine with the agent's identity: no shell, no variables, limited time and output."""
+"""Runs kubectl on the harness's machine with the agent's identity: no shell, no variables, limited time and output.
+
+Where it is not installed, the commands that agents use most are performed by requests to the API.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
+from srearena.conductor.actions.api_kubectl import ApiKubectl
 from srearena.conductor.actions.time_limit import TimeLimit
-from srearena.conductor.errors import BadAction
 from srearena.go_programs import NO_COLLECTION
 from srearena.temporary import make_folder
 
@@ -33,15 +36,19 @@ class KubectlProcess:
         self._kubeconfig = kubeconfig
         self._timeout = timeout
         self._home = make_folder("shell")
+        self._substitute: ApiKubectl | None = None
 
     def close(self) -> None:
+        if self._substitute is not None:
+            self._substitute.close()
         shutil.rmtree(self._home, ignore_errors=True)
 
     def run(self, words: Sequence[str], stdin: str = "", limit: TimeLimit | None = None) -> tuple[int, str]:
         """Run kubectl and return the exit status and the output."""
         program = shutil.which("kubectl")
         if program is None:
-            raise BadAction("kubectl is not installed on this machine (https://kubernetes.io/docs/tasks/tools/)")
+            self._substitute = self._substitute or ApiKubectl(self._kubeconfig)
+            return self._substitute.run(words, stdin)
         environment = {
             "HOME": str(self._home),
             "KUBECONFIG": str(self._kubeconfig),

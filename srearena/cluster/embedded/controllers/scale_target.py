@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from srearena.cluster.embedded.client import Client
 from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of
-from srearena.cluster.embedded.registry.jsonpath import parse as parse_path
 from srearena.cluster.embedded.registry.resources import Resource
 from srearena.cluster.embedded.registry.selectors import (
     LabelSelector,
@@ -14,6 +13,7 @@ from srearena.cluster.embedded.registry.selectors import (
     label_set_selector,
     parse_label_selector,
 )
+from srearena.jsonpath import parse as parse_path
 
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 

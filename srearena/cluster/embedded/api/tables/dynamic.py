@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from srearena import jsonpath
 from srearena.cluster.embedded.api.tables.columns import NAME, Cell, Column, Printer, items, mapping, printer, text
 from srearena.cluster.embedded.durations import (
     INVALID,
@@ -17,7 +18,7 @@ from srearena.cluster.embedded.durations import (
 )
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.quantity import ZERO, Quantity, QuantityError, parse
-from srearena.cluster.embedded.registry import jsonpath
+from srearena.cluster.embedded.registry.jsonpath_text import text_of
 
 _LOWEST: Final = -(2**63)
 _AGE_COLUMN: Final = {
@@ -93,7 +94,7 @@ def _since(value: Any, now: float) -> str | None:
 
 
 _CONVERSIONS: Final[dict[str, Callable[[Any, float], Any]]] = {
-    "string": lambda value, now: jsonpath.text_of(value),
+    "string": lambda value, now: text_of(value),
     "integer": _whole,
     "number": _real,
     "boolean": _truth,

@@ -1,4 +1,4 @@
-"""JSONPath as Kubernetes understands it, for the printer columns of custom resources.
+"""JSONPath as Kubernetes understands it, for printer columns of custom resources and for the output of kubectl.
 
 A path is parsed once into steps; each step turns the values found so far into the next ones. A missing key finds
 nothing and is no error; what the real evaluator refuses (an index out of bounds, a filter on something that is no
@@ -14,8 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
-
-from srearena.cluster.embedded.go_text import float_text, json_text
 
 _MAX_LENGTH: Final = 4096
 _MAX_DEPTH: Final = 8
@@ -74,21 +72,6 @@ def parse(text: str) -> Path:
         raise JSONPathError("the path is too long")
     inner = text[1:-1] if text.startswith("{") and text.endswith("}") else text
     return _parse(inner, 0)
-
-
-def text_of(value: Any) -> str:
-    """A found value as a column of type string shows it."""
-    if isinstance(value, str):
-        return value
-    if value is None:
-        return "<no value>"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return float_text(value)
-    if isinstance(value, dict | list):
-        return json_text(value, sort_keys=True)
-    return str(value)
 
 
 def _parse(text: str, depth: int) -> Path:
@@ -312,7 +295,7 @@ def _filterable(values: Values) -> Values:
     items: Values = []
     for value in values:
         if not isinstance(value, list):
-            raise JSONPathError(f"{text_of(value)} is not array or slice and cannot be filtered")
+            raise JSONPathError(f"{value} is not array or slice and cannot be filtered")
         items.extend(value)
     return items
 
