@@ -43,6 +43,10 @@ _LONGEST_ACTION = 600.0
 """Seconds of the cluster's time that commands in pods may take; with a stopped clock nothing else lets it pass."""
 
 
+_COLLECTED = 50_000
+"""New objects that start a garbage collection, as in a cluster's own process: there is one cluster in this one, too."""
+
+
 class WorldProcess:
     """Answers the requests to one episode."""
 
@@ -257,6 +261,7 @@ def _evaluate_alerts(cluster: Cluster) -> None:
 def main(descriptor: int) -> None:
     """Serve in a child process. This one stays to wait for all copies, and ends after the last of them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client decides when this ends
+    gc.set_threshold(_COLLECTED, 10, 10)
     adopt_orphans()
     connection = MessageSocket(socket.socket(fileno=descriptor))
     if os.fork():

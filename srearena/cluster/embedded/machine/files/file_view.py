@@ -96,7 +96,7 @@ class Glance:
     def current(self) -> bool:
         node = self._node
         return (
-            node.content is self.content
+            node.consists_of(self.content)
             and self._caller.credentials.may(node.mode, node.uid, node.gid, 4)
             and self._trace.holds(self._caller)
         )

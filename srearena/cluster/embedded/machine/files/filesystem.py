@@ -8,7 +8,7 @@ complete. Callers access it through `file_view`.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from srearena.cluster.embedded.clock import Clock
@@ -123,7 +123,10 @@ class Trace:
 
     def __init__(self) -> None:
         self.roots: list[tuple[Mount, Node]] = []
-        self.steps: list[tuple[Directory, str, Node | None]] = []
+        self.steps: list[tuple[Directory, str, Node | None, Callable[[str], Node | None]]] = []
+
+    def step(self, directory: Directory, name: str, child: Node | None) -> None:
+        self.steps.append((directory, name, child, directory.lookup))
 
     def holds(self, caller: Caller) -> bool:
         """Whether the same walk would end at the same node."""
@@ -132,8 +135,8 @@ class Trace:
                 return False
         credentials = caller.credentials
         may_enter_all = credentials.can("DAC_OVERRIDE")
-        for directory, name, child in self.steps:
-            if directory.get(name) is not child:
+        for directory, name, child, lookup in self.steps:
+            if lookup(name) is not child:
                 return False
             if not may_enter_all and not credentials.may(directory.mode, directory.uid, directory.gid, 1):
                 return False
@@ -207,7 +210,7 @@ class Filesystem:
                 raise os_error(errno.EACCES)
             if name == "..":
                 if trace is not None:
-                    trace.steps.append((node, name, None))
+                    trace.step(node, name, None)
                 if len(levels) > 1:
                     levels.pop()
                 continue
@@ -222,7 +225,7 @@ class Filesystem:
                 continue
             child = node.get(name)
             if trace is not None:
-                trace.steps.append((node, name, child))
+                trace.step(node, name, child)
             if child is None:
                 if todo:
                     raise os_error(errno.ENOENT)

@@ -123,6 +123,11 @@ class Directory(Node):
     def get(self, name: str) -> Node | None:
         return self._entries.get(name)
 
+    @property
+    def lookup(self) -> Callable[[str], Node | None]:
+        """What `get` does, for callers that ask again and again."""
+        return self._entries.get if type(self) is Directory else self.get
+
     def names(self) -> Iterable[str]:
         return self._entries.keys()
 
@@ -281,6 +286,10 @@ class File(Node):
     @property
     def content(self) -> bytes:
         return self.read_at(0, min(self._size, MAX_STORED))
+
+    def consists_of(self, content: bytes) -> bool:
+        """Whether the content is this very object, as it stays until the file is written to."""
+        return self._data is content and self._pages is None
 
     def link(self) -> None:
         self._links += 1

@@ -19,7 +19,8 @@ _REMEMBERED = 16_384
 
 
 def labels_of(mapping: Mapping[str, str]) -> Labels:
-    return tuple(sorted((name, value) for name, value in mapping.items() if value))
+    pairs = sorted(mapping.items())
+    return tuple(pairs) if all(mapping.values()) else tuple(pair for pair in pairs if pair[1])
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -55,7 +55,9 @@ class MetricStore:
         """Number of series refused beyond the limit."""
         self.metadata: dict[str, Metadata] = {}
         self._series: dict[Labels, Series] = {}
-        self._postings: dict[str, dict[str, dict[Series, None]]] = {}
+        self._indexed: dict[str, dict[str, dict[Series, None]]] = {}
+        self._unindexed: list[Series] = []
+        """Series that were admitted since anything was last looked up: many stores are never read."""
         self._blocks: dict[Block, None] = {}
         self._pairs: dict[tuple[str, str], tuple[str, str]] = {}
         self._selections: dict[tuple[Matcher, ...], Selection] = {}
@@ -99,11 +101,21 @@ class MetricStore:
         if len(self._series) >= self.max_series:
             self.refused += 1
             return None
-        shared = tuple(self._pairs.setdefault(pair, pair) for pair in labels)
+        shared = tuple(map(self._pairs.setdefault, labels, labels))
         series = self._series[shared] = Series(shared)
-        for name, value in shared:
-            self._postings.setdefault(name, {}).setdefault(value, {})[series] = None
+        self._unindexed.append(series)
         return series
+
+    @property
+    def _postings(self) -> dict[str, dict[str, dict[Series, None]]]:
+        """The series of every value of every label."""
+        indexed = self._indexed
+        if self._unindexed:
+            for series in self._unindexed:
+                for name, value in series.labels:
+                    indexed.setdefault(name, {}).setdefault(value, {})[series] = None
+            self._unindexed.clear()
+        return indexed
 
     def _drop(self, block: Block) -> None:
         del self._blocks[block]
