@@ -25,6 +25,7 @@ from itbench_leaderboard.judging import Judge, needs_verdict
 from itbench_leaderboard.outcomes import RETRIED, Outcome
 from itbench_leaderboard.progress import Progress
 from itbench_leaderboard.runner import Run, run_of
+from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.results.store import run_seed
 
 Say = Callable[[str], None]
@@ -142,6 +143,14 @@ class Campaign:
                 raise
         _raise_first(futures)
         return len(self._unfinished)
+
+    def live_plan(self) -> list[tuple[str, EpisodeSpec]]:
+        """The episodes of live problems that remaining runs will begin with."""
+        return [
+            (incident.name, self._job(run, incident, "").spec)
+            for run, incident in self.runs()
+            if incident.kind == "live" and self._needs_agent(run)
+        ]
 
     def _process(self, run: Run, incident: Incident, executor: Executor) -> None:
         assert self._progress is not None

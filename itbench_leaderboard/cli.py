@@ -43,6 +43,9 @@ def parser() -> argparse.ArgumentParser:
     add("--parallel", type=int, metavar="N", help="number of parallel runs")
     add("--budget-usd", type=float, metavar="USD", help="start no run after spending this much")
     add("--timeout", type=float, metavar="SECONDS", help="time limit of one run")
+    add(
+        "--cold", action="store_true", help="prepare every live problem from scratch, none in a copy of its application"
+    )
     add("--executor", choices=("local", "ray"), default="local", help="where runs are executed")
     add("--ray-address", metavar="ADDRESS", help="address of the Ray cluster; by default the one of this machine")
     add("--ray-cpus", type=float, default=1.0, metavar="N", help="CPUs that Ray reserves for a run")
@@ -83,7 +86,7 @@ def _amount(text: str) -> tuple[str, float]:
     return name, amount
 
 
-def _executor(options: argparse.Namespace) -> Executor:
+def _executor(options: argparse.Namespace, campaign: Campaign) -> Executor:
     if options.executor == "ray":
         from itbench_leaderboard.executors.ray_cluster import RayCluster
 
@@ -94,7 +97,7 @@ def _executor(options: argparse.Namespace) -> Executor:
         return cluster
     from itbench_leaderboard.executors.local import Local
 
-    return Local()
+    return Local(() if options.cold else campaign.live_plan())
 
 
 def _say(line: str) -> None:
@@ -122,7 +125,7 @@ def execute(options: argparse.Namespace) -> int:
     unfinished = 0
     if not options.aggregate_only:
         campaign.check(connect=not options.no_connection_test)
-        executor = _executor(options)
+        executor = _executor(options, campaign)
         try:
             workers = options.parallel or config.workers
             unfinished = campaign.run_all(executor, workers)

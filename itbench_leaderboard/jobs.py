@@ -7,6 +7,7 @@ from typing import Any
 
 from itbench_leaderboard.config import AgentTable
 from itbench_leaderboard.incidents import Incident
+from srearena.conductor.episode.spec import EpisodeSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,11 @@ class Job:
     @property
     def table(self) -> AgentTable:
         return AgentTable.model_validate(self.agent)
+
+    @property
+    def spec(self) -> EpisodeSpec:
+        """The episode of a live problem, without limits: those depend on what kind of agent it is."""
+        return EpisodeSpec(self.seed, self.stages or None)
 
     @property
     def label(self) -> str:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import importlib
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
 from srearena.errors import SreArenaError
+
+if TYPE_CHECKING:
+    from srearena.conductor.episode.episode import Episode
 
 # Modules of this package with `execute(job)`, by kind of agent and incident; a worker imports only one.
 _MODULES = {
@@ -20,12 +24,15 @@ _MODULES = {
 }
 
 
-def execute(job: Job) -> Report:
-    """Make one attempt in the job's workspace. Errors before the agent starts are environment errors."""
+def execute(job: Job, healthy: Episode | None = None) -> Report:
+    """Make one attempt in the job's workspace. Errors before the agent starts are environment errors.
+
+    `healthy` is a system with which the episode of a live problem begins.
+    """
     start = monotonic()
     try:
         module = importlib.import_module(f"{__name__}.{_MODULES[job.agent['kind'], job.incident.kind]}")
-        report: Report = module.execute(job)
+        report: Report = module.execute(job, healthy) if healthy is not None else module.execute(job)
         return report
     except KeyboardInterrupt:
         return Report(Outcome.INTERRUPTED, "stopped", round(monotonic() - start, 3))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
 from itbench_leaderboard.runner import OUTPUT
 from srearena.conductor.agent_process.isolation import EXTERNAL
+from srearena.conductor.episode.episode import Episode
 from srearena.conductor.episode.limits import Limits
-from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.results.signals import SIGNALS
 from srearena.conductor.session import read_session
 from srearena.conductor.trials.trial import Trial, perform
@@ -36,17 +37,17 @@ _OUTCOMES = {
 }
 
 
-def execute(job: Job) -> Report:
+def execute(job: Job, healthy: Episode | None = None) -> Report:
     table = job.table
     with tempfile.TemporaryDirectory(prefix="run-") as folder:
         limits = Limits(steps=table.max_steps, cost=table.max_cost, wall_seconds=table.timeout or job.timeout)
-        spec = EpisodeSpec(job.seed, job.stages or None, limits)
+        spec = replace(job.spec, limits=limits)
         if table.kind == "http":
             trial = Trial(job.incident.name, "contestant", folder, isolation=EXTERNAL, spec=spec)
-            document = perform(trial, create_agent=lambda: stepwise.http_agent(table, job.label))
+            document = perform(trial, create_agent=lambda: stepwise.http_agent(table, job.label), healthy=healthy)
         else:
             trial = Trial(job.incident.name, table.agent, folder, agent_options=dict(table.options), spec=spec)
-            document = perform(trial)
+            document = perform(trial, healthy=healthy)
         result = json.loads(json.dumps(document, default=str))
         workspace = Path(job.workspace)
         store_result(job, result, workspace)

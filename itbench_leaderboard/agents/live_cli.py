@@ -21,8 +21,8 @@ from itbench_leaderboard.config import AgentTable
 from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
 from srearena.conductor.conductor import Conductor
+from srearena.conductor.episode.episode import Episode
 from srearena.conductor.episode.limits import Limits
-from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.utils.status import Outcome as Ending
 
 # Outcomes of episodes that the agent did not finish.
@@ -49,14 +49,14 @@ def live_request(
     )
 
 
-def execute(job: Job) -> Report:
+def execute(job: Job, healthy: Episode | None = None) -> Report:
     agent = job.table
     limit = agent.timeout or job.timeout
     with tempfile.TemporaryDirectory(prefix="run-") as folder:
         results, workspace = Path(folder) / "results", Path(folder) / "work"
         workspace.mkdir()
         limits = Limits(steps=None, wall_seconds=limit)
-        conductor = Conductor(EpisodeSpec(job.seed, job.stages or None, limits), results=results)
+        conductor = Conductor(replace(job.spec, limits=limits), results=results, healthy=healthy)
         conductor.agent_name = job.agent_name
         try:
             conductor.init_problem(job.incident.name)

@@ -11,9 +11,11 @@ import pytest
 
 import itbench_leaderboard
 from itbench_leaderboard.cli import main
+from srearena.conductor.trials.workers import WarmWorker
 from tests.leaderboard.incidents import make_snapshots, write_configuration
 
 HERE = "tests.leaderboard.contestants"
+PROBLEM = "scale_pod_zero_social_net"
 
 
 @pytest.fixture(autouse=True)
@@ -159,9 +161,30 @@ def test_recordings_and_live_problems_in_one_table(tmp_path: Path) -> None:
     board = leaderboard(tmp_path)
     assert {name: one["kind"] for name, one in board["incidents"].items()} == {
         "Scenario-1": "snapshot",
-        "scale_pod_zero_social_net": "live",
+        PROBLEM: "live",
     }
     metrics = board["rankings"][0]["metrics"]
     assert metrics["resolved"] == {"mean": 1.0, "ci95": [1.0, 1.0], "n": 1}
     assert metrics["score"]["mean"] == 0.5
     assert (tmp_path / "leaderboard_results/alarmist/scale_pod_zero_social_net/1/traces/session.jsonl").is_file()
+
+
+def test_agents_on_one_live_application_share_its_healthy_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warm: list[str] = []
+    original = WarmWorker.communicate
+
+    def communicate(worker: WarmWorker, line: str, timeout: float) -> tuple[int, str]:
+        warm.append(json.loads(line)["agent_name"])
+        return original(worker, line, timeout)
+
+    monkeypatch.setattr(WarmWorker, "communicate", communicate)
+    names = ["first", "second"]
+    head = f'problems = ["{PROBLEM}"]\nstages = ["detection"]'
+    command = python_agents(tmp_path, *((name, f'agent = "{HERE}:Alarmist"') for name in names), head=head)
+    assert main([*command, "--scenarios", PROBLEM]) == 0
+    assert sorted(warm) == names
+    for name in names:
+        result = json.loads((tmp_path / "leaderboard_results" / name / PROBLEM / "1" / "arena_result.json").read_text())
+        assert (result["outcome"], result["agent"]) == ("pass", name)

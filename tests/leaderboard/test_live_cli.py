@@ -170,13 +170,15 @@ time.sleep(600)
 """
 
 
-def test_a_leaderboard_killed_in_a_live_run_leaves_nothing_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("others", [(), ("two",)], ids=["from scratch", "in a copy of a healthy system"])
+def test_a_leaderboard_killed_in_a_live_run_leaves_nothing_behind(tmp_path: Path, others: tuple[str, ...]) -> None:
     """The agent, its tools and its cluster end; the run is planned again, and the attempt is no try."""
     program, sign = tmp_path / "agent.py", tmp_path / "sign"
     program.write_text(WAITS)
     config = tmp_path / "model_leaderboard.toml"
-    agent = f'name = "one"\ncli = "command"\ncommand = "{sys.executable} {program} {sign}"\nsandbox = "off"\n'
-    config.write_text(f'problems = ["{PROBLEM}"]\nstages = ["detection"]\nretries = 0\n[[agents]]\n{agent}')
+    agent = f'cli = "command"\ncommand = "{sys.executable} {program} {sign}"\nsandbox = "off"\n'
+    tables = "".join(f'[[agents]]\nname = "{name}"\n{agent}' for name in ("one", *others))
+    config.write_text(f'problems = ["{PROBLEM}"]\nstages = ["detection"]\nretries = 0\n{tables}')
     mark = f"killed-{os.getpid()}"
     board = subprocess.Popen(
         [sys.executable, "-m", "itbench_leaderboard", "--config", str(config)],
@@ -186,7 +188,7 @@ def test_a_leaderboard_killed_in_a_live_run_leaves_nothing_behind(tmp_path: Path
     )
     comes(sign, 300)
     ours = [pid for pid in _with(f"LEADERBOARD_TEST={mark}") if pid != board.pid]
-    assert len(ours) >= 3, "a worker, a cluster and a tool server at least"
+    assert len(ours) >= 3, "a worker, a cluster and a tool server at least, or a healthy system and its copy"
     ours.append(int(sign.read_text()))  # the agent, which gets none of our variables
     board.kill()
     board.wait()

@@ -28,7 +28,7 @@ def main(healthy: Episode | None = None) -> None:
     messages = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     trial = Trial.from_document(json.loads(sys.stdin.readline()))
-    _follow_parent()
+    follow_parent()
 
     def send(**message: Any) -> None:
         messages.write(json.dumps(message, default=str) + "\n")
@@ -47,7 +47,7 @@ def main(healthy: Episode | None = None) -> None:
     )
 
 
-def _follow_parent() -> None:
+def follow_parent() -> None:
     """Stop this process at the end of standard input; programs that it starts get an empty one."""
     parent = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)

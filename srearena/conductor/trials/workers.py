@@ -34,6 +34,8 @@ from srearena.interpreters import python_module
 
 _MOST_SYSTEMS = 4
 """Healthy systems that are kept at a time, each with the memory of a cluster."""
+_STOP = 15.0
+"""Real seconds for a worker to end with its agent before it is killed."""
 _OLDEST = 900.0
 """Real seconds after which a system is prepared anew: a copy first has to live through the time since."""
 
@@ -52,7 +54,7 @@ class Worker(Protocol):
     def wait(self) -> int: ...
 
 
-class _WarmWorker:
+class WarmWorker:
     """A copy of a healthy system that runs the module of the workers."""
 
     def __init__(self, system: HealthySystem, module: str) -> None:
@@ -88,6 +90,33 @@ class _WarmWorker:
             self._status = self._copy.wait()
             self._copy.close()
         return self._status
+
+    def communicate(self, line: str, timeout: float) -> tuple[int, str]:
+        """Write a line, and wait for the end: status and standard error; TimeoutExpired after so many real seconds.
+
+        Standard input stays open until then, so that the worker learns when this process ends.
+        """
+        assert self.stdin is not None and self.stdout is not None and self.stderr is not None
+        errors: list[str] = []
+        stream = self.stderr
+        with ThreadPoolExecutor(2) as pool, self.stdout, self.stderr:
+            with suppress(BrokenPipeError):
+                self.stdin.write(line)
+                self.stdin.flush()
+            reader, ending = pool.submit(lambda: errors.extend(stream)), pool.submit(self.wait)
+            try:
+                status = ending.result(timeout)
+            except TimeoutError:
+                self.terminate()
+                with suppress(TimeoutError):
+                    ending.result(_STOP)
+                self.kill()
+                raise subprocess.TimeoutExpired("worker", timeout) from None
+            finally:
+                with suppress(BrokenPipeError):
+                    self.stdin.close()
+                reader.result()
+        return status, "".join(errors)
 
 
 @dataclass(slots=True)
@@ -129,19 +158,23 @@ class Workers(Closeable):
 
     def start(self, problem: str, spec: EpisodeSpec) -> Worker:
         """Start a worker for an episode of the plan. It does not know more of it than what it reads."""
-        template = self._template(problem, spec)
-        if template is not None:
-            with suppress(SreArenaError), template.lock:
-                system = self._system(template, problem, spec)
-                if system is not None and system.serves(self._begins[problem, spec.seed][1]):
-                    return _WarmWorker(system, self._module)
-        return subprocess.Popen(
+        return self.start_warm(problem, spec) or subprocess.Popen(
             python_module(self._module),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
+
+    def start_warm(self, problem: str, spec: EpisodeSpec) -> WarmWorker | None:
+        """Start a worker in a copy of a healthy system; None where the plan has no other use for such a system."""
+        template = self._template(problem, spec)
+        if template is not None:
+            with suppress(SreArenaError), template.lock:
+                system = self._system(template, problem, spec)
+                if system is not None and system.serves(self._begins[problem, spec.seed][1]):
+                    return WarmWorker(system, self._module)
+        return None
 
     def ended(self, problem: str, spec: EpisodeSpec) -> None:
         """A worker of the plan has ended: the last one of a healthy system ends that too."""
