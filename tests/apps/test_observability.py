@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from srearena.service.apps.registry import find_application
 from srearena.service.kubernetes import Reply
 from tests.apps.deployed import Deployed, deployed, empty_cluster
+from tests.apps.texts import texts
 
 SHOP = "astronomy-shop"
 HOTEL = "hotel-reservation"
@@ -59,6 +62,22 @@ def series(text: str, name: str) -> dict[str, float]:
 def search(running: Deployed, path: str, body: Any = None, method: str = "POST") -> Any:
     reply = ask(running, "opensearch", 9200, path, method=method, body=json.dumps(body).encode(), headers=JSON)
     return json.loads(reply.text) | {"_http": reply.status}
+
+
+REVEALING = re.compile(r"simulat|sregym|aiopslab|srearena|\bharness|virtual time|not modelled", re.IGNORECASE)
+
+
+def test_no_text_of_a_running_system_names_the_simulator(hotel: Deployed) -> None:
+    assembly = hotel.cluster._thread.host.assembly  # type: ignore[attr-defined]
+    kinds: Counter[str] = Counter()
+    revealing = []
+    for place, text in texts(assembly):
+        kinds[place.partition(" ")[0]] += len(text)
+        found = REVEALING.search(text)
+        if found is not None:
+            revealing.append(f"{place}: {text[max(0, found.start() - 60) : found.end() + 40]}")
+    assert revealing == []
+    assert all(kinds[kind] for kind in ("pods", "labels", "help", "spans", "log", "process", "/etc/passwd"))
 
 
 # Exporters that users deploy
