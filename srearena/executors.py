@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from srearena.option_types import POSITIVE
 from srearena.ray_machines import RayMachines
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -28,7 +29,7 @@ def executor_options(command: F) -> F:
         ),
         click.option(
             "--ray-cpus",
-            type=click.FloatRange(min=0, min_open=True),
+            type=POSITIVE,
             default=1.0,
             show_default=True,
             help="CPUs that Ray reserves for a trial or a proof.",

@@ -75,7 +75,9 @@ def check_contents(source: Path, sdist: Path, wheel: Path) -> None:
     assert in_sdist == tree | {"PKG-INFO"}
     with zipfile.ZipFile(wheel) as archive:
         in_wheel = {name for name in archive.namelist() if not name.startswith(f"srearena-{VERSION}.dist-info/")}
-    added = {name.replace(old, new, 1) for name in tree for old, new in ADDED.items() if name.startswith(f"{old}/")}
+    added = {
+        name.replace(old, new, 1) for name in tree for old, new in ADDED.items() if f"{name}/".startswith(f"{old}/")
+    }
     assert in_wheel == {name for name in tree if name.split("/")[0] in PACKAGES} | added
 
 

@@ -38,7 +38,7 @@ class EpisodeApp(JsonApp):
                 ("GET", "/task"): self._get_task,
                 ("POST", "/submit"): self._submit,
                 ("POST", "/act"): self._act,
-                ("POST", "/grade"): self._grade,
+                **({("POST", "/grade"): self._grade} if grading_token is not None else {}),
                 ("POST", "/audit"): self._audit,  # for the MCP server; not in the OpenAPI document
                 ("GET", "/openapi.json"): self._openapi,
             },
