@@ -27,7 +27,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    return {**os.environ, "SREARENA_STATE_DIR": str(tmp_path / "state")}
+    return {**os.environ, "SREARENA_STATE_DIR": str(tmp_path / ("long" * 30) / "state")}
 
 
 @pytest.fixture

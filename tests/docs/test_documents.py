@@ -1,6 +1,7 @@
-"""What the documents show is run: every shell block of a page in one shell, every Python block by itself.
+"""What the documents show is run as a reader would: shell blocks of a page in one fresh shell, each Python block alone.
 
-A block that cannot be run as it stands says so, and why, in a comment before it: `<!-- not run: reason -->`.
+The reader has a clone with its virtual environment, a home folder, and no variables of ours. A block that cannot be run
+as it stands says so, and why, in a comment before it: `<!-- not run: reason -->`.
 """
 
 from __future__ import annotations
@@ -19,13 +20,32 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"(<!-- not run: .+? -->\n)?```(bash|python)\n(.*?)```", re.DOTALL)
 # What the README installs into is what the tests run in.
-ALREADY_SET_UP = "python3 -m venv .venv && .venv/bin/pip install --quiet . && .venv/bin/srearena"
+INSTALLATION = "python3 -m venv .venv && .venv/bin/pip install --quiet . && "
+README = ROOT / "README.md"
 
 
 def blocks(page: Path, language: str) -> Iterator[str]:
     for skipped, kind, text in BLOCK.findall(page.read_text()):
         if kind == language and not skipped:
-            yield text.replace(ALREADY_SET_UP, "srearena")
+            yield text.replace(INSTALLATION, "")
+
+
+def make_clone(place: Path) -> Path:
+    """A clone as a reader has it: files of the repository, its own results, and the environment in `.venv`."""
+    place.mkdir()
+    for path in ROOT.iterdir():
+        if not path.name.startswith((".", "data")):
+            (place / path.name).symlink_to(path)
+    (place / ".venv").symlink_to(sys.prefix)
+    return place
+
+
+def fresh_environment(home: Path, *, activated: bool) -> dict[str, str]:
+    """The variables of a new shell; `activated` after `source .venv/bin/activate`, or what the README has for it."""
+    home.mkdir(exist_ok=True)
+    programs = [str(Path(sys.executable).parent)] if activated else []
+    path = [one for one in os.environ["PATH"].split(os.pathsep) if one not in programs and ".venv" not in one]
+    return {"HOME": str(home), "LANG": "C.UTF-8", "PATH": os.pathsep.join([*programs, *path]), "TERM": "xterm"}
 
 
 # The README runs five problems: a minute on a quiet machine, many on a busy one.
@@ -35,17 +55,12 @@ def test_commands_work_as_shown(page: Path, tmp_path: Path) -> None:
     script = "\n".join(blocks(page, "bash"))
     if "kubectl" in script and shutil.which("kubectl") is None:
         pytest.skip("kubectl is not installed")
-    environment = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "HOME": str(tmp_path),
-        "SREARENA_STATE_DIR": str(tmp_path / "state"),
-        "SREARENA_RESULTS": str(tmp_path / "results"),
-    }
+    # The README itself sets PATH; who reads another page has the environment activated.
+    environment = fresh_environment(tmp_path / "home", activated=page != README)
     try:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-x", "-c", script],
-            cwd=ROOT,
+            cwd=make_clone(tmp_path / "SREArena"),
             env=environment,
             capture_output=True,
             text=True,
@@ -53,7 +68,8 @@ def test_commands_work_as_shown(page: Path, tmp_path: Path) -> None:
             check=False,
         )
     finally:
-        subprocess.run(["srearena", "cluster", "down", "--all"], env=environment, capture_output=True, check=False)
+        down = [sys.executable, "-m", "srearena", "cluster", "down", "--all"]
+        subprocess.run(down, env=environment, capture_output=True, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
 
@@ -68,8 +84,8 @@ def test_commands_work_as_shown(page: Path, tmp_path: Path) -> None:
 def test_python_works_as_shown(page: Path, code: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code],
-        cwd=ROOT,
-        env={**os.environ, "HOME": str(tmp_path)},
+        cwd=make_clone(tmp_path / "SREArena"),
+        env=fresh_environment(tmp_path / "home", activated=True),
         capture_output=True,
         text=True,
         timeout=120,

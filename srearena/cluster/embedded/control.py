@@ -10,13 +10,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 Handler = Callable[[dict[str, Any]], Awaitable[Any]]
 _LINE_LIMIT = 1 << 20
+_LONGEST_ADDRESS = 100
+_DESCRIPTORS = Path("/proc/self/fd")
 
 
 class ControlError(Exception):
@@ -38,7 +41,28 @@ async def serve_control(path: Path, handler: Handler) -> asyncio.Server:
             with contextlib.suppress(ConnectionError):
                 await writer.wait_closed()
 
-    return await asyncio.start_unix_server(talk, str(path), limit=_LINE_LIMIT)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        path.unlink(missing_ok=True)
+        with _address(path) as address:
+            listener.bind(address)
+        return await asyncio.start_unix_server(talk, sock=listener, limit=_LINE_LIMIT)
+    except BaseException:
+        listener.close()
+        raise
+
+
+@contextlib.contextmanager
+def _address(path: Path) -> Iterator[str]:
+    """The address of a socket: Linux allows 107 bytes, and home folders may be longer than that."""
+    if len(os.fsencode(path)) <= _LONGEST_ADDRESS or not _DESCRIPTORS.is_dir():
+        yield str(path)
+        return
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield str(_DESCRIPTORS / str(folder) / path.name)
+    finally:
+        os.close(folder)
 
 
 async def _answer(handler: Handler, line: bytes) -> dict[str, Any]:
@@ -62,7 +86,8 @@ class ControlLine:
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
                 line.settimeout(timeout)
-                line.connect(str(self._path))
+                with _address(self._path) as address:
+                    line.connect(address)
                 line.sendall(request)
                 with line.makefile("rb") as answers:
                     answer = json.loads(answers.readline() or b'{"error": "the cluster hung up"}')
