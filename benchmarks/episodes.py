@@ -16,8 +16,10 @@ import os
 import statistics
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.worlds import EpisodeProcess, prepare
@@ -58,8 +60,17 @@ def descendants() -> dict[int, float]:
 
 def unique_set_size(pid: int) -> float:
     """Megabytes that only this process has."""
+    return _megabytes(pid, "Private_")
+
+
+def proportional_set_size(pid: int) -> float:
+    """Megabytes of this process, of what it shares with others its share."""
+    return _megabytes(pid, "Pss:")
+
+
+def _megabytes(pid: int, field: str) -> float:
     rows = (Path("/proc") / str(pid) / "smaps_rollup").read_text().splitlines()
-    return sum(int(row.split()[1]) for row in rows if row.startswith("Private_")) / 1024
+    return sum(int(row.split()[1]) for row in rows if row.startswith(field)) / 1024
 
 
 def cpu_of(work: Callable[[], object]) -> float:
@@ -142,6 +153,33 @@ def measure(template: EpisodeProcess, episodes: int) -> None:
 
         seconds = cpu_of(run) / episodes
         print(f"complete scripted episodes with {name}: {3600 / seconds:.0f} per hour and core, {seconds:.2f} s each")
+
+
+def measure_concurrent(template: EpisodeProcess, count: int) -> None:
+    """So many scripted episodes at the same time: whether all pass, and the memory of all processes together."""
+    peak = 0.0
+    began = monotonic()
+    copies = template.fork(count)
+    with ThreadPoolExecutor(count) as pool:
+        running = [pool.submit(scripted, copy, 0) for copy in copies]
+        while not all(one.done() for one in running):
+            peak = max(peak, total_megabytes())
+            wait(running, timeout=1.0)
+        for one in running:
+            one.result()
+    seconds = monotonic() - began
+    for copy in copies:
+        copy.close()
+    print(f"{count} concurrent episodes: all passed after {seconds:.0f} s, {seconds / count:.2f} s of wall time each")
+    print(f"memory of all their processes at most: {peak / 1024:.1f} GB (proportional set size)")
+
+
+def total_megabytes() -> float:
+    total = 0.0
+    for pid in descendants():
+        with contextlib.suppress(OSError):  # it may have ended
+            total += proportional_set_size(pid)
+    return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +285,7 @@ def mixed(episode: EpisodeProcess, kind: int) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--episodes", type=int, default=10, help="how many of each kind")
+    parser.add_argument("--concurrent", type=int, metavar="EPISODES", help="only so many episodes at the same time")
     parser.add_argument("--soak", type=int, metavar="EPISODES", help="only mixed episodes, this many in one go")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -256,7 +295,10 @@ def main() -> None:
             print("\n".join(complaints) or "no environment error, and nothing has grown")
             raise SystemExit(1 if complaints else 0)
         with prepare(PROBLEM, EpisodeSpec(seed=1, fixed=True, config=Config())) as template:
-            measure(template, arguments.episodes)
+            if arguments.concurrent:
+                measure_concurrent(template, arguments.concurrent)
+            else:
+                measure(template, arguments.episodes)
 
 
 if __name__ == "__main__":

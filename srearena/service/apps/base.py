@@ -80,9 +80,12 @@ class Application:
     @property
     def namespaces(self) -> tuple[str, ...]:
         """The namespaces of its objects, its main namespace first."""
+        return tuple(dict.fromkeys((self.namespace, *self._further_namespaces)))
+
+    @cached_property
+    def _further_namespaces(self) -> tuple[str, ...]:
         declared = [m.name for m in self.manifests if m.kind == "Namespace"]
-        used = [m.namespace for m in self.manifests if m.namespace]
-        return tuple(dict.fromkeys((self.namespace, *declared, *used)))
+        return tuple(dict.fromkeys((*declared, *(m.namespace for m in self.manifests if m.namespace))))
 
     def images(self) -> list[str]:
         """All images in its manifests."""

@@ -9,7 +9,7 @@ any other is refused as mongod refuses it, with exit code 62.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import is_not
 from typing import Any
@@ -57,8 +57,8 @@ class Contents:
     """Per `database.collection`, the name of its file."""
     written: dict[str, int] = field(default_factory=dict)
     """Per file, the checksum of what was last written."""
-    saved: dict[str, tuple[tuple[Document, ...], int]] = field(default_factory=dict)
-    """Per file of a collection, the documents that were last written, and their size."""
+    saved: dict[str, tuple[list[Document], list[bytes]]] = field(default_factory=dict)
+    """Per file of a collection, the documents that were last written, and their records."""
 
     def documents(self) -> Iterator[tuple[str, list[Any]]]:
         """The namespaces and their documents, users among them."""
@@ -191,16 +191,18 @@ def _new_ident(contents: Contents, namespace: str) -> str:
     return f"collection-{max(numbers, default=-2) + 2}--{crc32(namespace.encode()) * 1_000_003}"
 
 
-def _write_collection(
-    process: Process, folder: str, file: str, documents: Sequence[Document], contents: Contents
-) -> int:
-    """Write a collection unless it consists of the same documents as the last time; none is changed in place."""
-    known, size = contents.saved.get(file, ((), -1))
-    if size < 0 or len(known) != len(documents) or any(map(is_not, known, documents)):
-        rows = [json.dumps(packed(document), separators=(",", ":")).encode() for document in documents]
-        size = _write(process, folder, file, rows, contents)
-        contents.saved[file] = tuple(documents), size
-    return size
+def _write_collection(process: Process, folder: str, file: str, documents: list[Document], contents: Contents) -> int:
+    """Write a collection, and encode the documents that are not those of the last time: none is changed in place."""
+    known, rows = contents.saved.get(file, ([], []))
+    if len(known) != len(documents) or any(map(is_not, known, documents)):
+        encoded = {id(document): row for document, row in zip(known, rows, strict=True)}
+        rows = [encoded.get(id(document)) or _record_of(document) for document in documents]
+        contents.saved[file] = list(documents), rows
+    return _write(process, folder, file, rows, contents)
+
+
+def _record_of(document: Document) -> bytes:
+    return json.dumps(packed(document), separators=(",", ":")).encode()
 
 
 def _write(process: Process, folder: str, file: str, rows: list[bytes], contents: Contents) -> int:
