@@ -235,6 +235,9 @@ class Step(Part):
         return self
 
 
+_USUAL_RESPONSE = 1024
+
+
 class Operation(Part):
     """An operation that a program offers."""
 
@@ -251,7 +254,8 @@ class Operation(Part):
     """Time of its own without CPU use."""
     spread: float = 0.5
     """Standard deviation of its own time, as a share of the mean."""
-    payload: Bytes = 1024
+    payload: Bytes | None = None
+    """Mean size of a response; by default that of its body, or 1 KiB without one."""
     memory: Bytes = 32 * 1024
     """Memory in use while the request is in progress."""
     allocates: Bytes = 64 * 1024
@@ -276,6 +280,12 @@ class Operation(Part):
     """Further attributes of its span."""
     health: bool = False
     """A health check: neither counted nor traced."""
+
+    @property
+    def response_bytes(self) -> int:
+        if self.payload is not None:
+            return self.payload
+        return _USUAL_RESPONSE if self.body is None else len(self.body.encode())
 
 
 class Effect(Part):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from random import Random
+from statistics import mean
 from typing import Any
 
 import httpx
 import pytest
 
+from srearena.application_model.loading import load_model
 from srearena.service.apps.registry import find_application
 from tests.apps.deployed import Deployed, deployed
 
@@ -83,6 +86,26 @@ def test_hotels_have_their_documents(hotel: Deployed) -> None:
     assert _mongo(hotel, "mongodb-user", "user-db", "db.user.count()") == 501
     rooms = _mongo(hotel, "mongodb-reservation", "reservation-db", 'db.number.findOne({hotelId: "7"}, {_id: 0})')
     assert rooms == {"hotelId": "7", "numberOfRoom": 300}
+
+
+def test_responses_have_the_size_that_the_load_reports(hotel: Deployed) -> None:
+    model = load_model(find_application("hotel_reservation").folder)
+    [frontend] = [program for program in model.programs if program.name == "frontend"]
+    reported = {name: operation.response_bytes for name, operation in frontend.operations.items()}
+    random = Random(1)
+    found: dict[str, list[int]] = {"search": [], "recommend": []}
+    for _ in range(60):
+        # As wrk2's script draws them.
+        place = f"lat={38.0235 + random.uniform(-0.24, 0.24):.4f}&lon={-122.095 + random.uniform(-0.157, 0.169):.4f}"
+        first = random.randint(9, 22)
+        dates = f"inDate=2015-04-{first:02d}&outDate=2015-04-{random.randint(first + 1, 24)}"
+        kind = random.choice(("dis", "rate", "price"))
+        paths = {"search": f"/hotels?{dates}&{place}", "recommend": f"/recommendations?require={kind}&{place}"}
+        for name, path in paths.items():
+            found[name].append(len(hotel.api.request_service("frontend", 5000, path, "hotel-reservation").text))
+    for name, sizes in found.items():
+        assert mean(sizes) == pytest.approx(reported[name], rel=0.35), name
+    assert reported["reserve"] == len('{"message":"Reserve successfully!"}')
 
 
 def test_a_reservation_takes_a_room(hotel: Deployed) -> None:

@@ -157,7 +157,7 @@ class GraphBuilder:
             variance,
             1 - passes,
             error,
-            operation.payload,
+            operation.response_bytes,
             tuple(active),
             self._flag_evaluations(instance, flags),
         )

@@ -261,7 +261,7 @@ def _fixed(sandbox: Sandbox, running: list[Running], machine: Machine) -> tuple[
         values += (_shares(sandbox.pod, record.name), meter.memory_limit or 0, 0.0, 0.0)
         if meter.cpu_limit is not None:
             rows.append(_row(_QUOTA_FIXED, labels))
-            values.append(meter.cpu_limit * PERIOD * 1e6)
+            values.append(round(meter.cpu_limit * PERIOD * 1e6))
     if not sandbox.host_network:
         rows += ({"__name__": name, **_interface_labels(sandbox)} for name in _NETWORK_FIXED)
         values += (0.0 for _ in _NETWORK_FIXED)

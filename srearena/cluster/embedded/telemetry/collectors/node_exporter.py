@@ -219,7 +219,8 @@ class NodeExporterCollector(NodeJob):
         values += (size, left, left, 0.0, machine.files.broken is not None, files, files - used // BYTES_PER_FILE)
         values += (received, packets_received, sent, packets_sent, table.dropped, 0.0, lost, 0.0)
         values += (int(disk.read_bytes), int(disk.written_bytes), int(disk.reads), int(disk.writes))
-        values += (disk.read_seconds, disk.write_seconds, min(waited, now - machine.booted_at), waited)
+        times = (disk.read_seconds, disk.write_seconds, min(waited, now - machine.booted_at), waited)
+        values += (int(seconds * 1000) / 1000 for seconds in times)  # the kernel counts milliseconds
         entries = table.count(now)
         opened = 0
         descriptors = _SYSTEM_FILES + round(_SYSTEM_FILES_MOVE * wave) * 32
@@ -306,7 +307,7 @@ class _Load:
         for place, (_, window) in enumerate(_LOADS):
             decay = exp(-passed / window)
             self._values[place] = self._values[place] * decay + runnable * (1 - decay)
-        return self._values
+        return [round(value, 2) for value in self._values]
 
 
 def _processors(machine: Machine) -> int:
