@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from sre_tools.errors import ToolError
 from sre_tools.offline_incident_analysis import Tool, Workspace, all_tools, call_tool
 from srearena.errors import SreArenaError
 
+MANIFEST = Path(__file__).parent / "manifest.toml"
 _USAGE = (
     "usage: sre-tools --list | sre-tools TOOL --help | sre-tools TOOL [--snapshot DIR] [--cache DIR] [--ARG VALUE]..."
 )
@@ -26,7 +28,9 @@ _TEXT_ONLY = frozenset({"string", "null"})
 
 
 def _listing() -> str:
-    return "\n".join(f"{tool.name:<26} {tool.title}" for tool in all_tools().values())
+    """The tools of the manifest; none is loaded."""
+    tools = tomllib.loads(MANIFEST.read_text(encoding="utf-8"))["tools"]
+    return "\n".join(f"{tool['name']:<26} {tool['title']}" for tool in tools)
 
 
 def _help(name: str) -> str:
