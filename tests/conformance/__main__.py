@@ -1,4 +1,4 @@
-"""`python -m tests.conformance run [--focus REGEX] | table RESULTS`."""
+"""`python -m tests.conformance run [--focus REGEX] [--others] | table RESULTS [--others] | names`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -18,12 +17,16 @@ from queue import Empty, Queue
 from typing import Any
 
 from srearena.errors import SreArenaError
+from tests.conformance import others
+from tests.conformance.building import NotBuilt, compiled
 
 VERSION = "v1.34.1"
 HERE = Path(__file__).parent
 NAMES = HERE / "names.txt"
+SUITE = HERE / "suite"
 PAGE = HERE.parents[1] / "docs" / "fidelity.md"
 BEGIN, END = "<!-- conformance: begin (python -m tests.conformance table) -->", "<!-- conformance: end -->"
+OTHERS_BEGIN, OTHERS_END = "<!-- others: begin (python -m tests.conformance table --others) -->", "<!-- others: end -->"
 CACHE = Path(os.environ.get("SREARENA_CONFORMANCE_CACHE", "~/.cache/srearena/conformance")).expanduser()
 PER_PROCESS = 4
 """Tests that one process runs: each process discovers the API and waits for nodes first."""
@@ -33,33 +36,19 @@ Result = dict[str, Any]
 
 
 class ConformanceError(SreArenaError):
-    """The tests cannot be built or run."""
+    """The tests cannot be run."""
 
 
 def build(cache: Path) -> tuple[Path, Path]:
     """Compile the tests and kubectl, once, into the cache."""
-    programs = cache / f"e2e.test-{VERSION}", cache / f"kubectl-{VERSION}"
-    if all(program.exists() for program in programs):
-        return programs
-    if shutil.which("go") is None:
-        raise ConformanceError("go is not installed: the tests are compiled from their published modules")
-    source = cache / "suite"
-    shutil.copytree(HERE / "suite", source, dirs_exist_ok=True)
     major, minor, _ = VERSION.lstrip("v").split(".")
     values = {"gitVersion": VERSION, "gitMajor": major, "gitMinor": minor}
-    flags = " ".join(["-s -w", *(f"-X k8s.io/component-base/version.{name}={value}" for name, value in values.items())])
-    environment = {**os.environ, "GOFLAGS": "-mod=mod -buildvcs=false"}
-    for command, package, program in (
-        (["test", "-c", "-vet=off"], "k8s.io/kubernetes/test/e2e", programs[0]),
-        (["build"], "k8s.io/kubernetes/cmd/kubectl", programs[1]),
-    ):
-        if not program.exists():
-            unfinished = program.with_suffix(".unfinished")
-            words = ["go", *command, "-ldflags", flags, "-o", str(unfinished), package]
-            if subprocess.run(words, cwd=source, env=environment).returncode:
-                raise ConformanceError(f"{package} could not be compiled; see above")
-            unfinished.rename(program)
-    return programs
+    flags = " ".join(f"-X k8s.io/component-base/version.{name}={value}" for name, value in values.items())
+    tests, kubectl = "k8s.io/kubernetes/test/e2e", "k8s.io/kubernetes/cmd/kubectl"
+    return (
+        compiled(SUITE, cache, f"e2e.test-{VERSION}", tests, command=("test", "-c", "-vet=off"), flags=flags),
+        compiled(SUITE, cache, f"kubectl-{VERSION}", kubectl, command=("build",), flags=flags),
+    )
 
 
 class Cluster:
@@ -107,7 +96,7 @@ def run_some(number: int, names: list[str], cluster: Cluster, programs: tuple[Pa
         return []
     found = []
     for spec in json.loads(report.read_text())[0]["SpecReports"]:
-        name = " ".join([*(spec.get("ContainerHierarchyTexts") or []), spec["LeafNodeText"]])
+        name = others.name_of(spec)
         if spec["LeafNodeType"] == "It" and name in names and spec["State"] not in ("skipped", "pending"):
             message = spec.get("Failure", {}).get("Message", "")
             seconds = round(spec["RunTime"] / 1e9, 1)
@@ -171,11 +160,11 @@ def kept_results(out: Path) -> list[Result]:
     return [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
 
 
-def run(focus: str, workers: int, cache: Path, out: Path) -> int:
+def run(focus: str, workers: int, cache: Path, out: Path, source: Path = NAMES) -> int:
     """Run the tests whose name matches, and write what became of each to results.jsonl."""
-    names = [name for name in NAMES.read_text().splitlines() if re.search(focus, name)]
+    names = [name for name in source.read_text().splitlines() if re.search(focus, name)]
     if not names:
-        raise ConformanceError(f"no conformance test matches {focus!r}; their names are in {NAMES}")
+        raise ConformanceError(f"no conformance test matches {focus!r}; their names are in {source}")
     programs = build(cache)
     out.mkdir(parents=True, exist_ok=True)
     running = Run(names, out)
@@ -194,10 +183,10 @@ def run(focus: str, workers: int, cache: Path, out: Path) -> int:
     return 0 if passed == len(names) else 1
 
 
-def table(results: Path) -> None:
+def table(results: Path, source: Path = NAMES, begin: str = BEGIN, end: str = END) -> None:
     """Write the table by SIG into docs/fidelity.md; only a run of all tests counts."""
     lines = [json.loads(line) for line in results.read_text().splitlines()]
-    if {line["name"] for line in lines} != set(NAMES.read_text().splitlines()):
+    if {line["name"] for line in lines} != set(source.read_text().splitlines()):
         raise ConformanceError(f"{results} is not of a run of all conformance tests")
     totals, passed = Counter[str](), Counter[str]()
     for line in lines:
@@ -209,11 +198,18 @@ def table(results: Path) -> None:
     rows.append(f"| **all** | **{passed.total()}** | **{totals.total()}** |")
     text = "\n".join(["| SIG | passed | tests |", "| --- | --- | --- |", *rows])
     page = PAGE.read_text(encoding="utf-8")
-    before, _, rest = page.partition(BEGIN)
-    _, mark, after = rest.partition(END)
+    before, _, rest = page.partition(begin)
+    _, mark, after = rest.partition(end)
     if not mark:
-        raise ConformanceError(f"{PAGE} has no place for the table ({BEGIN})")
-    PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+        raise ConformanceError(f"{PAGE} has no place for the table ({begin})")
+    PAGE.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
+
+
+def write_names(cache: Path) -> None:
+    """Write the list of tests outside [Conformance], and print why how many are not in it."""
+    program, _ = build(cache)
+    for reason, number in others.write_names(others.all_names(program, cache)).most_common():
+        print(f"{number:6} {reason or 'are run'}")
 
 
 def main(arguments: list[str]) -> int:
@@ -223,6 +219,7 @@ def main(arguments: list[str]) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     running = commands.add_parser("run", help="build what is missing and run tests")
     running.add_argument("--focus", default="", help="a regular expression for names; without it all tests run")
+    running.add_argument("--others", action="store_true", help="tests outside [Conformance] (others.txt) instead")
     running.add_argument("--workers", type=int, default=6, help="clusters at a time")
     running.add_argument("--cache", type=Path, default=CACHE, help="where the compiled tests are kept")
     running.add_argument(
@@ -232,14 +229,22 @@ def main(arguments: list[str]) -> int:
     )
     writing = commands.add_parser("table", help="write the table in docs/fidelity.md")
     writing.add_argument("results", type=Path, help="the results.jsonl of a run of all tests")
+    writing.add_argument("--others", action="store_true", help="of the tests outside [Conformance]")
+    naming = commands.add_parser("names", help="write the list of tests outside [Conformance] anew (others.txt)")
+    naming.add_argument("--cache", type=Path, default=CACHE, help="where the compiled tests are kept")
     options = parser.parse_args(arguments)
     try:
         if options.command == "table":
-            table(options.results)
+            places = (others.NAMES, OTHERS_BEGIN, OTHERS_END) if options.others else (NAMES, BEGIN, END)
+            table(options.results, *places)
+            return 0
+        if options.command == "names":
+            write_names(options.cache.resolve())
             return 0
         cache = options.cache.resolve()
-        return run(options.focus, options.workers, cache, options.out or cache / f"run-{int(time.time())}")
-    except ConformanceError as problem:
+        source = others.NAMES if options.others else NAMES
+        return run(options.focus, options.workers, cache, options.out or cache / f"run-{int(time.time())}", source)
+    except (ConformanceError, NotBuilt) as problem:
         print(f"conformance: {problem}", file=sys.stderr)
         return 2
 

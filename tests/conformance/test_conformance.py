@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance import __main__ as driver
+from tests.conformance import others
 
 
 def test_the_names_are_those_of_conformance_tests() -> None:
@@ -79,6 +80,15 @@ def test_a_few_of_the_tests_pass(tmp_path: Path) -> None:
         pytest.skip("SREARENA_CONFORMANCE_CACHE names no folder with built conformance tests")
     focus = "ValidatingAdmissionPolicy|should reject .* webhook configurations with invalid match conditions"
     assert driver.run(focus, 1, cache, tmp_path / "out") == 0
+
+
+def test_tests_outside_conformance_are_run_unless_a_reason_says_otherwise() -> None:
+    rules = others.exclusions()
+    assert all(rule.reason for rule in rules)
+    names = others.NAMES.read_text().splitlines()
+    assert len(names) == len(set(names)) > 300
+    assert not [name for name in names if others.why_not(name, rules) or others.CONFORMANCE in name]
+    assert others.why_not("[sig-windows] [Feature:Windows] Density should run pods", rules) == "Windows nodes"
 
 
 def test_a_focus_without_tests_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

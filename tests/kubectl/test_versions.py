@@ -1,10 +1,14 @@
-"""Other versions of kubectl, where they are installed beside the usual one (`kubectl.1.29`): a day's work with each.
+"""Other versions of kubectl: a day's work with each.
+
+They are found beside the usual one (`kubectl.1.29`, as Google's SDK installs them) and in the folder that
+SREARENA_KUBECTLS names, which `scripts/kubectl-versions` fills.
 
 A newer API server serves clients of several minor versions, older streams (SPDY) and older discovery included.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -19,7 +23,9 @@ from .operator import Operator
 
 def _installed() -> list[str]:
     found = shutil.which("kubectl")
-    return sorted(map(str, Path(found).resolve().parent.glob("kubectl.1.*"))) if found else []
+    built = os.environ.get("SREARENA_KUBECTLS")
+    folders = [*([Path(found).resolve().parent] if found else []), *([Path(built)] if built else [])]
+    return sorted(str(program) for folder in folders for program in folder.glob("kubectl.1.*"))
 
 
 OTHERS = _installed()
