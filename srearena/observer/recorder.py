@@ -49,8 +49,9 @@ LAYOUTS = ("srearena", "itbench")
 INTERVAL = 60.0
 """Seconds between two captures."""
 _SYSTEM = "kube-system"
-_WARM_UP = 120.0
-"""Seconds of load before the recording starts. Chosen: alerts caused by the startup have resolved by then."""
+_WARM_UP = 180.0
+"""Seconds of load before the recording starts: as far as the rules on crashed containers look back (alert_rules/pods.yaml),
+so that the alerts that the deployment caused have resolved by then."""
 _ERROR_SEVERITIES = ("ERROR", "FATAL")
 
 Say = Callable[[str], None]
