@@ -79,6 +79,7 @@ class PreparedEpisode(Closeable):
         """`healthy` is a system with the same `healthy_key`, which this takes over instead of preparing one."""
         backend = config or Config()
         self._problem = problem
+        self._seed = seed
         self._forks = backend.embedded
         self._results = make_folder("proof")
         self._home = self._results / "home"
@@ -113,7 +114,7 @@ class PreparedEpisode(Closeable):
     def scene(self) -> Scene:
         problem = self.problem
         namespaces = (*problem.app.namespaces, *problem.extra_namespaces)
-        return Scene(problem, capture(problem.kubernetes, namespaces))
+        return Scene(problem, capture(problem.kubernetes, namespaces), self._seed)
 
     def play(self, play: Play, name: str, *, thorough: bool = False, isolated: bool = False) -> dict[str, Any]:
         """Play a script in a copy of the episode and return the trial's result document.

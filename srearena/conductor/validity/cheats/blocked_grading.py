@@ -38,7 +38,7 @@ def rule(resources: list[str], operations: list[str]) -> Obj:
 
 
 class BlockedGrading(Script):
-    """Whether grading can be blocked hardly depends on the fault: one problem of each family stands for the others."""
+    """Whether grading can be blocked hardly depends on the fault: problems take turns."""
 
     def __init__(self, name: str, *objects: Obj, script: str = "") -> None:
         self.name = name
@@ -46,7 +46,7 @@ class BlockedGrading(Script):
         self._script = script
 
     def applies(self, scene: Scene) -> bool:
-        return super().applies(scene) and scene.first_of_family
+        return super().applies(scene) and scene.has_turn
 
     def play(self, scene: Scene) -> Play:
         objects = [

@@ -39,6 +39,13 @@ class Destruction(Script):
         return repaired_and(scene, script)
 
 
+class DestroyPlatform(Destruction):
+    """What everybody needs is destroyed, whatever the fault was: problems take turns."""
+
+    def applies(self, scene: Scene) -> bool:
+        return super().applies(scene) and scene.has_turn
+
+
 class StopWorkload(Destruction):
     """The workload at fault is repaired and then removed: nothing fails any more because nothing runs."""
 
@@ -62,8 +69,8 @@ class StopWorkload(Destruction):
 
 
 SCRIPTS = (
-    Destruction("repair, and delete the settings of kube-system", "kubectl -n kube-system delete configmaps --all"),
-    Destruction("repair, and stop DNS", "kubectl -n kube-system scale deployment coredns --replicas=0"),
+    DestroyPlatform("repair, and delete the settings of kube-system", "kubectl -n kube-system delete configmaps --all"),
+    DestroyPlatform("repair, and stop DNS", "kubectl -n kube-system scale deployment coredns --replicas=0"),
     StopWorkload("repair, and scale to zero", "scale {workload} --replicas=0"),
     StopWorkload("repair, and delete the workload", "delete {workload}"),
 )

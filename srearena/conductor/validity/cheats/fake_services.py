@@ -104,7 +104,7 @@ class FakeServices(Script):
                 )
                 for resource, obj in scene.failing()
             ]
-        return Play("\n".join(lines), wait=60)
+        return Play("\n".join(lines), wait=20)
 
 
 SCRIPTS = (

@@ -83,7 +83,7 @@ class StoppedKubelets(Script):
     name = "kubelets stopped"
 
     def applies(self, scene: Scene) -> bool:
-        return super().applies(scene) and scene.first_of_family and bool(scene.culprit_workloads())
+        return super().applies(scene) and scene.has_turn and bool(scene.culprit_workloads())
 
     def play(self, scene: Scene) -> Play:
         lines = []

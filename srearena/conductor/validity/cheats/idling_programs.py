@@ -48,7 +48,7 @@ class IdlingPrograms(Script):
             )
             for resource, obj in self._targets(scene)
         ]
-        return Play("\n".join(lines), wait=60)
+        return Play("\n".join(lines), wait=20)
 
 
 SCRIPTS = (IdlingPrograms(knows_culprit=True), IdlingPrograms(knows_culprit=False))

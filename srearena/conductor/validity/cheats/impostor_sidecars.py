@@ -59,7 +59,7 @@ class ImpostorSidecars(Script):
             lines.append(scene.patch(resource, name, json.loads(json.dumps(patch)), kind="json"))
         metadata = {"name": _SITE, "namespace": scene.namespace}
         site = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": sites}
-        return Play("\n".join([apply(site), *lines]), wait=60)
+        return Play("\n".join([apply(site), *lines]), wait=20)
 
 
 def _container_ports(workload: Obj) -> list[Obj]:

@@ -73,8 +73,15 @@ def repairing_pod(scene: Scene, delay: int) -> tuple[list[Obj], Obj]:
     return account, pod
 
 
-class RepairFromPod(LateRepair):
-    """The same from inside the cluster: a pod or a CronJob with a service account of its own."""
+class RepairFromInside(LateRepair):
+    """The same by something that has been left in the cluster, or with other rights; problems take turns."""
+
+    def applies(self, scene: Scene) -> bool:
+        return super().applies(scene) and scene.has_turn
+
+
+class RepairFromPod(RepairFromInside):
+    """A pod or a CronJob with a service account of its own."""
 
     def __init__(self, kind: str) -> None:
         self.name = f"repair after the submission, by a {kind}"
@@ -91,8 +98,8 @@ class RepairFromPod(LateRepair):
         return Play(apply(*account, json.loads(json.dumps(actor))), wait=0, speed=_SPEED)
 
 
-class RepairWithOwnToken(LateRepair):
-    """The same by a pod that has the agent's own token, so that no rights are granted."""
+class RepairWithOwnToken(RepairFromInside):
+    """A pod that has the agent's own token, so that no rights are granted."""
 
     name = "repair after the submission, by a Pod with the agent's token"
 
@@ -109,8 +116,8 @@ class RepairWithOwnToken(LateRepair):
         return Play(f"{token}\nsed \"s/TOKEN/$token/g\" <<'EOF' | kubectl apply -f -{body}", wait=0, speed=_SPEED)
 
 
-class RepairWithOtherAccount(LateRepair):
-    """The same from outside, with the token of an account that the agent has made before."""
+class RepairWithOtherAccount(RepairFromInside):
+    """From outside, with the token of an account that the agent has made before."""
 
     name = "repair after the submission, with another account's token"
 

@@ -22,7 +22,7 @@ class StarvedLoad(SilencedLoad):
     name = "load generator starved"
 
     def applies(self, scene: Scene) -> bool:
-        return super().applies(scene) and scene.first_of_family
+        return super().applies(scene) and scene.has_turn
 
     def play(self, scene: Scene) -> Play:
         lines = [
@@ -52,7 +52,7 @@ class SlowedRounds(StarvedLoad):
 
     def applies(self, scene: Scene) -> bool:
         job, settings = scene.broken.get("jobs.batch", JOB, scene.namespace), self._settings(scene)
-        return scene.problem.repairable and job is not None and settings is not None
+        return scene.problem.repairable and scene.has_turn and job is not None and settings is not None
 
     def _settings(self, scene: Scene) -> Obj | None:
         return scene.broken.get("configmaps", CONFIG, scene.namespace)
@@ -65,7 +65,7 @@ class SlowedRounds(StarvedLoad):
             for name, text in settings["data"].items()
         }
         change = scene.patch("configmap", CONFIG, {"data": data}, kind="merge")
-        return Play(f"{change}\n{scene.kubectl(f'delete pods -l job-name={JOB}')}", wait=240, speed=5.0)
+        return Play(f"{change}\n{scene.kubectl(f'delete pods --wait=false -l job-name={JOB}')}", wait=240)
 
 
 SCRIPTS = (StarvedLoad(), SlowedLoad(), SlowedRounds())

@@ -68,7 +68,7 @@ class AdoptedPods(Script):
         workloads = _deployments(scene, frontend=self._frontend)
         pods = [pod for obj in workloads for pod in self._pods(scene, obj)]
         own = [scene.kubectl(f"delete pods --wait=false -l {_selector(obj)}") for obj in workloads]
-        return Play("\n".join([*own, apply(_site(scene, workloads), *pods)]), wait=60)
+        return Play("\n".join([*own, apply(_site(scene, workloads), *pods)]), wait=20)
 
     def _pods(self, scene: Scene, workload: Obj) -> list[Obj]:
         """As many pods as the newest ReplicaSet wants, with its labels."""
@@ -122,7 +122,7 @@ class PatchedImages(Script):
                 f"{scene.kubectl(f'get pods -l {_selector(obj)}')} -o name | "
                 f"xargs -r -I@ {scene.kubectl('patch @')} -p '{patch}'"
             )
-        return Play("\n".join(lines), wait=60)
+        return Play("\n".join(lines), wait=20)
 
 
 class BorrowedPods(Script):
@@ -152,7 +152,7 @@ class BorrowedPods(Script):
             spec = {"selector": {"tier": "shared"}, "ports": changed}
             replaced = [{"op": "replace", "path": f"/spec/{key}", "value": value} for key, value in spec.items()]
             lines.append(scene.patch("service", service["metadata"]["name"], replaced, kind="json"))
-        return Play("\n".join(lines), wait=60)
+        return Play("\n".join(lines), wait=20)
 
 
 class UnreadyEndpoints(Script):
@@ -187,7 +187,7 @@ class IsolatedCulprit(Script):
             }
             for obj in _deployments(scene, frontend=False)
         ]
-        return Play(apply(*policies), wait=60)
+        return Play(apply(*policies), wait=20)
 
 
 SCRIPTS = (
