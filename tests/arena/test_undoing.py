@@ -7,7 +7,6 @@ proves all problems.
 from __future__ import annotations
 
 import gc
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -18,22 +17,17 @@ from srearena.conductor.problems.resources import NamespaceMemoryLimit
 from srearena.conductor.problems.services import WrongServiceSelector
 from srearena.conductor.validity.undoing import check_origins
 from tests.arena.episodes import SHOP
+from tests.arena.test_validity import everything, families
 from tests.selection import all_problems, rotating_slice, rotation_seed
 
-PARTS = 24
+PARTS = 30
 """Days after which every family has had its turn: three or four proofs fit in a minute."""
 
 
 def chosen() -> list[str]:
     registry = ProblemRegistry()
-    families: dict[str, list[str]] = defaultdict(list)
-    for name in registry.get_problem_ids():
-        one = registry.get_problem(name)
-        if not name.startswith("corner_shop_") and one.level != "none":
-            families[one.family].append(name)
-    if all_problems():
-        return sorted(name for names in families.values() for name in names)
-    return rotating_slice(families, PARTS, rotation_seed())
+    names = [name for name in everything() if registry.get_problem(name).level != "none"]
+    return names if all_problems() else rotating_slice(families(names), PARTS, rotation_seed())
 
 
 @pytest.fixture(autouse=True)
@@ -75,3 +69,23 @@ def test_a_key_that_names_something_else_is_found_out() -> None:
 def test_a_key_that_names_too_much_is_found_out() -> None:
     result = check_origins(HalfAKey(app=SHOP, service="api"))
     assert result.complaints == ["corner-shop/ConfigMap/settings is named and was not changed"]
+
+
+class Twofold(WrongServiceSelector):
+    """The selector is wrong, an innocent label was added elsewhere, and the key names both as origins."""
+
+    def inject_fault(self) -> None:
+        super().inject_fault()
+        self.kubernetes.patch("services", "store", {"metadata": {"labels": {"team": "a"}}}, self.namespace)
+
+    @property
+    def origins(self) -> Sequence[Origin]:
+        named = Entity("Service", "api", self.namespace), Entity("Service", "store", self.namespace)
+        return tuple(Origin((entity,)) for entity in named)
+
+
+def test_an_origin_that_is_not_needed_is_found_out() -> None:
+    result = check_origins(Twofold(app=SHOP, service="api"))
+    assert result.complaints == [
+        "corner-shop/Service/store is named as an origin, repairs nothing alone, and is not needed beside the others"
+    ]

@@ -8,6 +8,8 @@ fault's own recovery.
 1. Undoing all changed objects of the origins repairs.
 2. Every changed object that a key names was changed by the fault.
 3. An object whose undoing alone repairs is one of the key's changed objects.
+4. Each of several origins counts: undoing it alone repairs, or undoing the others does not. Objects of one origin are
+   alternatives, any of which is the right answer.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.oracles.localization import LocalizationOracle
 from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.base import Problem
-from srearena.conductor.problems.metadata import Entity
+from srearena.conductor.problems.metadata import Entity, Origin
 from srearena.config import Config
 from srearena.service.errors import ApiRefused
 from srearena.service.kubernetes import Kubernetes, Obj
@@ -68,10 +70,20 @@ def check_origins(problem: Problem, seed: int = 0) -> Undoing:
         complaint = broken.undo(restorable)
         if complaint and (restorable or not problem.data_is_lost):  # what is lost cannot be put back
             result.complaints.append(f"undoing what the key names does not repair: {complaint}")
+        result.complaints += _superfluous(broken, problem.origins, restorable) if not complaint else []
         for entity in differences:
             if not problem.restart_is_a_remedy and entity not in named and not broken.undo([entity]):
                 result.complaints.append(f"undoing {entity} alone repairs, and the key does not name it")
     return result
+
+
+def _superfluous(broken: _Broken, origins: Sequence[Origin], restorable: Sequence[Entity]) -> Iterator[str]:
+    """Origins without which the others repair, and which alone do not."""
+    for origin in origins if len(origins) > 1 else ():
+        own = [entity for entity in restorable if entity in origin.changed]
+        others = [entity for entity in restorable if entity not in own]
+        if own and others and not broken.undo(others) and broken.undo(own):
+            yield f"{own[0]} is named as an origin, repairs nothing alone, and is not needed beside the others"
 
 
 def _misread(problem: Problem) -> Iterator[str]:
