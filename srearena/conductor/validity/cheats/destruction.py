@@ -40,7 +40,7 @@ class Destruction(Script):
 
 
 class DestroyPlatform(Destruction):
-    """What everybody needs is destroyed, whatever the fault was: problems take turns."""
+    """What the whole cluster needs is destroyed, whatever the fault was: problems take turns."""
 
     def applies(self, scene: Scene) -> bool:
         return super().applies(scene) and scene.has_turn
