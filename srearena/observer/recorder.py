@@ -50,8 +50,8 @@ INTERVAL = 60.0
 """Seconds between two captures."""
 _SYSTEM = "kube-system"
 _WARM_UP = 180.0
-"""Seconds of load before the recording starts: as far as the rules on crashed containers look back (alert_rules/pods.yaml),
-so that the alerts that the deployment caused have resolved by then."""
+"""Seconds of load before the recording starts: as far as the rules on crashed containers look back
+(alert_rules/pods.yaml), so that the alerts that the deployment caused have resolved by then."""
 _ERROR_SEVERITIES = ("ERROR", "FATAL")
 
 Say = Callable[[str], None]
