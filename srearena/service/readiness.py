@@ -78,9 +78,11 @@ def pod_problem(pod: Obj) -> str:
         state = container.get("state") or {}
         waiting, ended = state.get("waiting") or {}, state.get("terminated") or {}
         last = (container.get("lastState") or {}).get("terminated")
-        if waiting.get("reason") == "CrashLoopBackOff" and last:
-            detail = f": {last['message'].strip()}" if last.get("message") else ""
-            return f"{container['name']}: crashed {container.get('restartCount')} times, {_termination(last)}{detail}"
+        restarts = container.get("restartCount") or 0
+        crash = last if waiting.get("reason") == "CrashLoopBackOff" else ended if restarts else None
+        if crash and crash.get("exitCode"):
+            detail = f": {crash['message'].strip()}" if crash.get("message") else ""
+            return f"{container['name']}: crashed {restarts + 1} times, {_termination(crash)}{detail}"
         if waiting.get("reason") not in (None, "PodInitializing", "ContainerCreating"):
             message = waiting.get("message") or ""
             return f"{container['name']}: {waiting['reason']}{': ' if message else ''}{message}"
