@@ -12,6 +12,7 @@ from typing import Any, Literal
 from itbench_evaluations.errors import InputError
 from itbench_leaderboard.config import Configuration, IncidentTable
 from itbench_leaderboard.errors import ConfigurationError
+from itbench_leaderboard.taxonomy import classification
 from srearena.ground_truth import GroundTruth
 from srearena.ground_truth.files import SCENARIO_FILES, load_document, natural_key, read_truths, scenario_file
 from srearena.ground_truth.parsing import canonical_id
@@ -67,13 +68,6 @@ def _scenario_directories(root: Path) -> list[Path]:
     return scenarios
 
 
-def _classification(truth: GroundTruth) -> dict[str, str]:
-    """Family and application by the ground truth, for filters. Shown after the runs, never to an agent."""
-    namespaces = Counter(group.namespace for group in truth.groups if group.namespace)
-    category = next((fault.category for fault in truth.faults if fault.category), "")
-    return {"family": category, "application": namespaces.most_common(1)[0][0] if namespaces else ""}
-
-
 def _recordings(scenarios: Path, answers: Path | None) -> Iterator[tuple[Path, Path]]:
     """Recordings and the directories of their ground truths: the same, or in a parallel tree."""
     for name, root in (("scenarios_dir", scenarios), ("answers_dir", answers)):
@@ -97,7 +91,7 @@ def _recordings(scenarios: Path, answers: Path | None) -> Iterator[tuple[Path, P
 
 def _snapshot(directory: Path, key: Path, tables: Mapping[str, IncidentTable]) -> Incident:
     incident = Incident(directory.name, "snapshot", str(directory), key=str(key))
-    return _described(incident, _classification(incident.truth()), tables)
+    return _described(incident, classification(incident.truth()), tables)
 
 
 def _described(incident: Incident, facts: Mapping[str, str], tables: Mapping[str, IncidentTable]) -> Incident:

@@ -91,7 +91,7 @@ def test_incidents_are_found_however_deep_and_chosen_by_number(tmp_path: Path) -
     config = load(written(tmp_path, "scenarios_dir = 'snapshots'\n[[agents]]\nname = 'a'"))
     found = find(config)
     assert [one.name for one in found] == [f"Scenario-{number}" for number in range(1, 13)]
-    assert {one.family for one in found} == {"Change"}
+    assert {one.family for one in found} == {"virtualization"}
     assert [one.name for one in choose(found, ["2", "Scenario-11"])] == ["Scenario-2", "Scenario-11"]
     with pytest.raises(ConfigurationError, match="no incident '77'"):
         choose(found, ["77"])
