@@ -114,6 +114,14 @@ def test_name_servers_count_questions(cluster: Observed) -> None:
     assert cluster.series("coredns_dns_requests_total", type="A")
 
 
+def test_lookups_of_probes_are_counted_at_the_name_servers(cluster: Observed) -> None:
+    _shop(cluster)
+    cluster.pass_time(60)
+    for server in {dict(labels)["pod"] for labels in cluster.series("coredns_dns_requests_total", type="AAAA")}:
+        assert cluster.rate("coredns_dns_requests_total", type="AAAA", pod=server) > 0
+    assert len(cluster.series("coredns_dns_requests_total", type="AAAA")) == 2, "they take turns"
+
+
 def _door(cluster: Observed, **more: Any) -> None:
     """Create an Ingress for the shop, without a controller."""
     cluster.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ingress-nginx}}")

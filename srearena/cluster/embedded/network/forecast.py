@@ -19,6 +19,8 @@ from srearena.cluster.embedded.network.resolver import DNS_PORT, SERVER_TIME, Na
 from srearena.cluster.embedded.network.routes import Path, Route
 
 FOREVER = float("inf")
+ServerReply = tuple[Listener, str, str]
+"""The server's socket, the type of the question, and the response code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ class Lookup:
     failing: float = 0.0
     """Share of lookups that time out."""
     expires: float = FOREVER
+    replies: tuple[tuple[ServerReply, ...], ...] = ()
+    """By question: the replies of the servers that it may reach, which are equally likely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,22 +107,24 @@ class Forecasts:
         if addresses:
             return Lookup(Outcome.CONNECTED, addresses[:1], 0.0)
         seconds, failing, expires = 0.0, 0.0, FOREVER
+        replies: tuple[tuple[ServerReply, ...], ...] = ()
         outcome = Outcome.NXDOMAIN
         for full in settings.candidates(name):
             if not is_name(full):
                 continue
-            reply, cost, silent = self._query(source, settings, Question(full.lower()))
+            reply, cost, silent, replied = self._query(source, settings, Question(full.lower()))
+            replies += (replied,) if replied else ()
             seconds += cost
             failing = 1 - (1 - failing) * (1 - silent)
             if reply is None:
-                return Lookup(Outcome.DNS_FAILURE, (), seconds, 1.0, expires)
+                return Lookup(Outcome.DNS_FAILURE, (), seconds, 1.0, expires, replies)
             expires = min(expires, reply.expires)
             if reply.rcode not in (NOERROR, NXDOMAIN):
                 outcome = Outcome.DNS_FAILURE
             addresses = tuple(record.value for record in reply.records if record.kind == "A")
             if reply.rcode == NOERROR and addresses:
-                return Lookup(Outcome.CONNECTED, addresses, seconds, failing, expires)
-        return Lookup(outcome, (), seconds, failing, expires)
+                return Lookup(Outcome.CONNECTED, addresses, seconds, failing, expires, replies)
+        return Lookup(outcome, (), seconds, failing, expires, replies)
 
     def _reply(self, path: Path, question: Question) -> Reply | None:
         """The reply of the server at the end of a path, cached while nothing changes."""
@@ -133,9 +139,12 @@ class Forecasts:
                 self._replies[key] = found
         return found
 
-    def _query(self, source: Host, settings: ResolverSettings, question: Question) -> tuple[Reply | None, float, float]:
-        """The first reply of a server, the mean time it takes, and the share of queries without reply."""
+    def _query(
+        self, source: Host, settings: ResolverSettings, question: Question
+    ) -> tuple[Reply | None, float, float, tuple[ServerReply, ...]]:
+        """The first reply of a server, the mean time it takes, the share of queries without reply, and all replies."""
         silent, seconds = 1.0, 0.0
+        replied: list[ServerReply] = []
         answer: Reply | None = None
         for address in settings.nameservers:
             route = self._fabric.routes.find(source, address, DNS_PORT, "UDP")
@@ -143,6 +152,8 @@ class Forecasts:
             for path in route.paths:
                 reply = self._reply(path, question)
                 answer = answer or reply
+                if reply is not None and path.listener is not None:
+                    replied.append((path.listener, question.kind, reply.rcode))
                 gone = 1.0 if reply is None else path.lost
                 lost += gone / len(route.paths)
                 waits = settings.timeout if path.outcome in (Outcome.TIMEOUT, Outcome.CONNECTED) else path.round_trip
@@ -151,6 +162,6 @@ class Forecasts:
             seconds += silent * cost
             silent *= lost
         if answer is None:
-            return None, seconds * settings.attempts, 1.0
+            return None, seconds * settings.attempts, 1.0, ()
         repeats = sum(silent**number for number in range(settings.attempts))
-        return answer, seconds * repeats + answer.seconds, silent**settings.attempts
+        return answer, seconds * repeats + answer.seconds, silent**settings.attempts, tuple(replied)

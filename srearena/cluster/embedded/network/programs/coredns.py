@@ -171,6 +171,7 @@ class _Run:
                 sockets.listen(process, port),
                 sockets.listen(process, port, protocol="UDP"),
             ]
+            sockets_of_port[1].server = self.server
             self.listeners += sockets_of_port
             if self.facade is not None:
                 self.facade.network.name_servers.serve(sockets_of_port[1], partial(self.answer, port))

@@ -14,7 +14,8 @@ from random import Random
 
 from srearena.cluster.embedded.instruments import Fluctuation
 from srearena.cluster.embedded.machine.networking.reachability import Outcome
-from srearena.cluster.embedded.network.forecast import Forecast
+from srearena.cluster.embedded.network.dns.coredns import CoreDns
+from srearena.cluster.embedded.network.forecast import Forecast, Lookup
 from srearena.cluster.embedded.objects import Obj, name_of, namespace_of
 from srearena.cluster.embedded.store import Change
 from srearena.cluster.embedded.telemetry.collectors.collector import Target
@@ -60,6 +61,7 @@ class BlackboxCollector:
         self._deterministic: dict[_Port, tuple[Forecast, _Result]] = {}
         """Forecasts with one possible result, which need no new probe, and the result."""
         self._waits: dict[_Port, Fluctuation] = {}
+        self._rounds = 0
         for name, help in _METRICS.items():
             store.describe(name, "gauge", help)
         for service in self._objects.objects("services"):
@@ -73,6 +75,7 @@ class BlackboxCollector:
         changed, self._changed = self._changed, {}
         for service_key in changed:
             self._update(service_key)
+        self._rounds += 1
         for ports in self._services.values():
             for port in ports:
                 forecast = self._scraper.forecast(*port)
@@ -83,6 +86,7 @@ class BlackboxCollector:
                     result = _probe(forecast, self._random)
                     if _is_deterministic(forecast):
                         self._deterministic[port] = (forecast, result)
+                _count_lookup(forecast.lookup, self._rounds)
                 success, seconds, lookup = result
                 if success:
                     # The round trip is that of the links; programs wait for a processor on top of it.
@@ -164,3 +168,12 @@ def _probe(forecast: Forecast, random: Random) -> _Result:
     if seconds >= TIMEOUT:
         return 0.0, TIMEOUT, min(TIMEOUT, lookup.seconds)
     return float(path.outcome is Outcome.CONNECTED), seconds, lookup.seconds
+
+
+def _count_lookup(lookup: Lookup, number: int) -> None:
+    """Count one more lookup at the name servers, which take turns: a question for each family of addresses."""
+    for replies in lookup.replies:
+        listener, kind, rcode = replies[number % len(replies)]
+        if isinstance(listener.server, CoreDns):
+            listener.server.requests[kind, rcode] += 1
+            listener.server.requests["AAAA", rcode] += 1

@@ -22,7 +22,6 @@ _MOST_ROUTES = 1000
 _SPAN = Exchange(430.0, 0.5, 22.0, 0.3)
 """A span on the interface of its receiver, as a share of a batch with its acknowledgements. Chosen: in OTLP's protocol
 buffers, resources once for each batch."""
-_SPAN_SENT = _SPAN.reversed
 
 
 @dataclass(slots=True, eq=False)
@@ -68,22 +67,23 @@ class SpanReceivers:
         """Count spans that processes of the applications export."""
         if not self._receivers:
             return
-        for span in spans:
-            resource = span.resource
+        for resource, number in Counter(span.resource for span in spans).items():
             route = self._routes.get(resource)
             if route is None:
                 route = self._route(resource)
+            received = _SPAN.times(number)
             if route and resource.carried is not None:
-                resource.carried.add_exchange(_SPAN_SENT)
+                resource.carried.add_exchange(received.reversed)
             for receiver in route:
-                receiver.accepted[resource.service] += 1
-                receiver.carried.add_exchange(_SPAN)
-                if receiver.collects:
-                    if len(route) > 1:
-                        receiver.forwarded += 1
-                        receiver.carried.add_exchange(_SPAN_SENT)
-                    else:
-                        receiver.failed += 1
+                receiver.accepted[resource.service] += number
+                receiver.carried.add_exchange(received)
+                if not receiver.collects:
+                    continue
+                if len(route) > 1:
+                    receiver.forwarded += number
+                    receiver.carried.add_exchange(received.reversed)
+                else:
+                    receiver.failed += number
 
     def backends(self, namespace: str) -> list[SpanReceiver]:
         return [one for one in self._receivers if one.namespace == namespace and not one.collects]
