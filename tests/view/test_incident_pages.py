@@ -295,4 +295,6 @@ def test_an_incident_is_solved_in_the_page(chrome: Chrome, tmp_path: Path) -> No
         assert {"user-service", "compose-post-service"} <= set(pages.all("#system .node .name"))
         assert pages.all("#system .node.marked .word") == ["at fault, named"]
         assert pages.all("#system .edge.level-2") and pages.all("#system .chart")
+        pages.chrome.execute_script("document.getElementById('truth-head').scrollIntoView()")
+        pages.picture("view-trial")
         assert pages.chrome.execute_script("return window.broken") is None
