@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-import pty
-import select
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -15,42 +11,19 @@ import pytest
 from srearena.conductor.serving.console import Console
 from srearena.conductor.serving.console_words import kubectl_completions, suggestion
 from srearena.conductor.serving.shell_commands import run_line
+from tests.cli.terminals import Terminal, started_on_terminal
 
 PROGRAM = """
 import os, sys
 from srearena.conductor.serving.shell_commands import run_line
+from tests.cli.terminals import Terminal, started_on_terminal
 status, output = run_line(sys.argv[1], os.environ, print)
 print("status", status, "kept", repr(output))
 """
 
 
-class Terminal:
-    """A terminal, and what was printed on it."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self.printed = ""
-
-    def wait_for(self, text: str) -> None:
-        while text not in self.printed:
-            ready, _, _ = select.select([self._descriptor], [], [], 60)
-            assert ready, f"{text!r} was not printed: {self.printed!r}"
-            self.printed += os.read(self._descriptor, 65536).decode()
-
-    def type(self, keys: str) -> None:
-        os.write(self._descriptor, keys.encode())
-
-
-@contextmanager
-def on_terminal(line: str) -> Iterator[Terminal]:
-    process, descriptor = pty.fork()
-    if process == 0:
-        os.execv(sys.executable, [sys.executable, "-c", PROGRAM, line])
-    try:
-        yield Terminal(descriptor)
-    finally:
-        os.close(descriptor)
-        os.waitpid(process, 0)
+def on_terminal(line: str) -> AbstractContextManager[Terminal]:
+    return started_on_terminal("-c", PROGRAM, line)
 
 
 def test_a_command_has_a_terminal_for_its_keys_and_its_output() -> None:

@@ -20,10 +20,12 @@ from srearena.cli import cli, run
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.metadata import Difficulty, Level
 from srearena.conductor.problems.registry import ProblemRegistry
+from srearena.conductor.results.store import failed_document, write_trial
 from srearena.conductor.trials.problem_suites import problem_suite
 from srearena.conductor.trials.suite import Suite
 from srearena.conductor.trials.trial import Trial
 from srearena.temporary import sweep
+from tests.cli.terminals import started_on_terminal
 
 PROBLEM = "noop_social_network"
 
@@ -136,6 +138,18 @@ def test_an_old_id_with_a_stage_runs_under_the_id_of_its_results(
     assert [(trial.problem, trial.spec.stages) for trial in planned] == [("k8s_target_port-misconfig", ("mitigation",))]
     both = ["run", "k8s_target_port-misconfig-mitigation-1", "k8s_target_port-misconfig-detection-1"]
     assert "with another choice of stages" in str(CliRunner().invoke(cli, both).exception)
+
+
+def test_colours_are_for_terminals_and_those_who_want_them(tmp_path: Path) -> None:
+    document = failed_document("wrong_port", agent="rules", seed=0, trial=0, run="run-1", reason="no such model")
+    write_trial(tmp_path / "run-1", document)
+    words, variables = ("-m", "srearena", "results", "run-1"), {"SREARENA_RESULTS": str(tmp_path), "TERM": "xterm"}
+    plain = subprocess.run([sys.executable, *words], env={**os.environ, **variables}, capture_output=True, text=True)
+    assert "environment error" in plain.stdout and "\x1b" not in plain.stdout
+    with started_on_terminal(*words, **variables, NO_COLOR="") as terminal:
+        assert "\x1b[" in terminal.read_all()
+    with started_on_terminal(*words, **variables, NO_COLOR="1") as terminal:
+        assert "\x1b" not in terminal.read_all() and "environment error" in terminal.printed
 
 
 @contextmanager
