@@ -58,10 +58,15 @@ def test_what_only_the_harness_leaves_is_reported() -> None:
         episode.cluster.set_speed(0)
         healthy = view_of(episode)
         api, namespace = episode.problem.kubernetes, episode.problem.namespace
-        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "notes"}, "data": {"a": "b"}}
+        metadata = {"name": "notes", "labels": {"experiment": "7"}}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}}
         api.create(body, namespace, manager="experiment-driver")
         found = traces_of_the_harness(episode.problem, view_of(episode), healthy)
-    assert found == [f"ConfigMap notes in {namespace} differs", "experiment-driver writes only beside the fault"]
+    assert found == [
+        f"ConfigMap notes in {namespace} differs",
+        "experiment-driver writes only beside the fault",
+        "experiment among labels only beside the fault: notes",
+    ]
     assert traces_of_the_harness(episode.problem, View(metrics={"trigger_state"}), View()) == [
         "the metric trigger_state exists only beside the fault"
     ]

@@ -46,8 +46,23 @@ _CONSEQUENCES = (
     "apiserver_",
     "scheduler_",
     "workqueue_",
+    "pg_locks_",
 )
 """Beginnings of metrics that exist only while there is something to count, such as a waiting container."""
+_PLATFORM = ("k8s.io", "kubernetes.io")
+"""Domains of the labels and annotations that Kubernetes itself sets."""
+_SOURCES = {
+    "job": 'count by (job) ({job!=""})',
+    "namespace": 'count by (namespace) ({namespace!=""})',
+    "service_name": 'count by (service_name) ({service_name!=""})',
+}
+"""What tells series apart by where they come from: a query for each label."""
+_CONTROLLER = "-controller as reporter of events"
+"""Controllers of Kubernetes report on kinds of objects that a healthy system may not have."""
+_UNREACHABLE = re.compile(r"i/o timeout|connection refused|no route to host|context deadline exceeded|EOF")
+"""What a component logs that loses its connections, as everything on a broken machine does."""
+_SCHEDULED = re.compile(r"-\d{8,10}$")
+"""The end of the name of a CronJob's job."""
 _NUMBER = re.compile(r"[0-9a-f]*\d[0-9a-f]*")
 """Times, durations, addresses, and the random parts of names."""
 Key = tuple[str, str, str]
@@ -63,6 +78,8 @@ class View:
     log_sources: set[tuple[str, str]] = field(default_factory=set)
     """Namespace and workload of every container with a log."""
     metrics: set[str] = field(default_factory=set)
+    marks: dict[str, set[str]] = field(default_factory=dict)
+    """Keys of labels and annotations, reporters of events, and what series and spans are of, with who carries them."""
     log_lines: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     """By namespace and container: one line of each template, by the line without numbers."""
 
@@ -93,16 +110,30 @@ def view_of(episode: Episode) -> View:
             lines.update((_NUMBER.sub("#", line), line) for line in log.text.splitlines())
     with closing(Telemetry(episode.cluster)) as telemetry:
         view.metrics = set(telemetry.values('count by (__name__) ({__name__=~".+"})', "__name__"))
+        for label, query in _SOURCES.items():
+            for value in telemetry.values(query, label):
+                view.marks.setdefault(f"{label} {value} of metrics", set()).add(value)
+        for edge in telemetry.calls():
+            for service in edge:
+                view.marks.setdefault(f"service {service} of traces", set()).add(service)
     return view
 
 
 def _add(view: View, kind: str, obj: Obj) -> None:
     metadata = obj["metadata"]
     namespace = metadata.get("namespace", "")
+    for field_name in ("labels", "annotations"):
+        for key in metadata.get(field_name) or ():
+            if not key.partition("/")[0].endswith(_PLATFORM):
+                view.marks.setdefault(f"{key} among {field_name}", set()).add(str(metadata["name"]))
+    if kind == "Event":
+        reporter = obj.get("reportingComponent") or (obj.get("source") or {}).get("component") or ""
+        view.marks.setdefault(f"{reporter} as reporter of events", set()).add(str(reporter))
     view.managers |= {entry.get("manager", "") for entry in metadata.get("managedFields") or ()}
     if kind == "Pod":
-        owner = next((owner["name"] for owner in metadata.get("ownerReferences") or ()), metadata["name"])
-        view.log_sources.add((namespace, owner.rpartition("-")[0] or owner))
+        owner = next(iter(metadata.get("ownerReferences") or ()), {"kind": "Pod", "name": metadata["name"]})
+        generated = owner["kind"] == "ReplicaSet" or _SCHEDULED.search(owner["name"])
+        view.log_sources.add((namespace, owner["name"].rpartition("-")[0] if generated else owner["name"]))
     if kind == "ConfigMap" and metadata["name"] in _CERTIFICATES:
         return
     if kind not in _DERIVED and not any(owner.get("controller") for owner in metadata.get("ownerReferences") or ()):
@@ -114,7 +145,7 @@ def _add(view: View, kind: str, obj: Obj) -> None:
 
 def traces_of_the_harness(problem: Problem, faulty: View, healthy: View) -> list[str]:
     """What differs between a world with the fault and its healthy counterpart and is no consequence of the fault."""
-    caused = problem.changed_objects | {root.name for root in problem.roots}
+    caused = _caused(problem)
     traces = [
         f"{kind} {name} in {namespace or 'the cluster'} differs"
         for kind, namespace, name in sorted(faulty.objects.keys() | healthy.objects.keys())
@@ -130,7 +161,19 @@ def traces_of_the_harness(problem: Problem, faulty: View, healthy: View) -> list
     ]
     added = {name for name in faulty.metrics - healthy.metrics if not name.startswith(_CONSEQUENCES)}
     traces += [f"the metric {name} exists only beside the fault" for name in sorted(added)]
+    traces += [
+        f"{mark} only beside the fault: {', '.join(sorted(carriers)[:3])}"
+        for mark, carriers in sorted(faulty.marks.items())
+        if mark not in healthy.marks and not mark.startswith(_COMPONENTS) and not mark.endswith(_CONTROLLER)
+        if not all(any(carrier.startswith(name) for name in caused) for carrier in carriers)
+    ]
     return traces + list(_foreign_lines(problem, faulty, healthy))
+
+
+def _caused(problem: Problem) -> set[str]:
+    """The names of what the fault changes."""
+    named = (entity for origin in problem.origins for entity in (*origin.changed, *problem.roots))
+    return {*problem.changed_objects, *(entity.name for entity in named)}
 
 
 def _foreign_lines(problem: Problem, faulty: View, healthy: View) -> Iterator[str]:
@@ -138,11 +181,13 @@ def _foreign_lines(problem: Problem, faulty: View, healthy: View) -> Iterator[st
 
     The application's own programs say much that is new: they have the symptoms. `leaks` searches their lines for words.
     """
-    about = {*problem.changed_objects, *(root.name for root in problem.roots), *problem.app.namespaces}
+    about = {*_caused(problem), *problem.app.namespaces}
     for (namespace, container), lines in sorted(faulty.log_lines.items()):
         if namespace in problem.app.namespaces:
             continue
         known = healthy.log_lines.get((namespace, container), {})
         for template in sorted(lines.keys() - known.keys()):
-            if not any(name in lines[template] for name in about):
-                yield f"{container} in {namespace} logs only beside the fault: {lines[template]}"
+            line = lines[template]
+            public = line.replace(".", "-")  # Secrets of certificates are called like their hosts
+            if not _UNREACHABLE.search(line) and not any(name in line or name in public for name in about):
+                yield f"{container} in {namespace} logs only beside the fault: {line}"
