@@ -36,6 +36,14 @@ def test_keys_that_stand_twice_are_refused_or_warned_of(http: httpx.Client) -> N
     assert reply.status_code == 201 and "already set in map" in reply.headers["warning"]
 
 
+def test_flow_style_that_is_no_json_is_yaml(http: httpx.Client) -> None:
+    body = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a",}, "data": {"x": "1"},}'
+    headers = {"content-type": "application/apply-patch+yaml"}
+    assert http.patch(f"{HOME}/a", content=body, headers=headers, params={"fieldManager": "me"}).status_code == 201
+    refused = http.patch(f"{HOME}/a", content='{"kind": ]', headers=headers, params={"fieldManager": "me"})
+    assert "error converting YAML to JSON: yaml: " in refused.json()["message"]
+
+
 def test_applying_creates_then_changes_then_gives_up(http: httpx.Client) -> None:
     first = _apply(http, _config(x="1", y="1"))
     assert first.status_code == 201

@@ -207,3 +207,24 @@ def test_the_guestbook_keeps_entries_and_sends_them_to_replicas(machine: Machine
     machine.clock.advance(1)
     assert "Registered to node: 127.0.0.1" in joining.log.text()
     assert machine.sh("curl -s localhost:3000/get", shell).out == '{"data":{"messages":"hi"}}'
+
+
+def test_port_forward_tester_reads_what_it_expects_and_sends_its_chunks(machine: Machine) -> None:
+    env = {"BIND_PORT": "80", "EXPECTED_CLIENT_DATA": "abc", "CHUNKS": "3", "CHUNK_SIZE": "4", "CHUNK_INTERVAL": "10"}
+    container = machine.container(IMAGE, args=["port-forward-tester"], env=env)
+    listener = container.namespace.find("127.0.0.1", 80)
+    assert listener is not None
+    connection = listener.connect(("127.0.0.1", 40000), ("127.0.0.1", 80))
+    received = []
+
+    async def talk() -> None:
+        await connection.write(b"abc")
+        while data := await connection.read():
+            received.append(data)
+
+    machine.clock.spawn(talk())
+    machine.clock.advance(5)
+    assert b"".join(received) == b"x" * 12
+    lines = ("Accepted client connection", "Received expected client data", "Shutting down connection", "Done")
+    assert container.log.text() == "".join(f"{line}\n" for line in lines)
+    assert container.done.value.code == 0

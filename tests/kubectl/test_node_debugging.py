@@ -108,6 +108,9 @@ def test_the_kubelet_is_a_service_of_the_machine(debugger: Debugger) -> None:
 def test_processes_and_files_of_the_machine(debugger: Debugger) -> None:
     processes = debugger.output("nsenter -t 1 -m -u -i -n -p -- ps aux")
     assert "/usr/local/bin/kube-proxy" in processes and "sleep 99999" in processes
+    by_file = "nsenter --mount=/host/proc/1/ns/mnt -- cat /etc/hostname"
+    assert debugger.output(by_file) == "worker-1\n"
+    assert debugger.output("mount -t cgroup2").startswith("cgroup on /sys/fs/cgroup type cgroup2 (ro")
     debugger.output("chroot /host sh -c 'echo kept > /root/note'")
     assert debugger.output("cat /host/root/note") == "kept\n"
     assert debugger.output("chroot /host hostname") == "worker-1\n"

@@ -87,3 +87,11 @@ def test_a_refused_pod_does_not_count(lab: Lab) -> None:
     lab.run("second", resources={"requests": {"cpu": "2"}}, spec=TOLERANT)
     lab.pass_time(8)
     assert lab.is_ready("second")
+
+
+def test_a_pod_for_another_operating_system_is_refused(lab: Lab) -> None:
+    lab.run("foreign", spec={"os": {"name": "windows"}})
+    lab.pass_time(2)
+    status = lab.status("foreign")
+    assert (status["phase"], status["reason"]) == ("Failed", "PodOSNotSupported")
+    assert status["message"] == "Pod was rejected: Failed to admit pod as the OS field doesn't match node OS"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from srearena.cluster.embedded.machine.files.cgroup import cgroup_files
+from srearena.cluster.embedded.machine.files.inodes import Generated
 from tests.kubelet.harness import Lab
 
 
@@ -44,3 +46,31 @@ def test_a_pod_writes_its_status_as_often_as_the_real_one(lab: Lab) -> None:
     lab.world.on_change("pods", lambda change: writes.append(change.new["status"]["phase"]))
     lab.pass_time(120)
     assert writes == ["Pending", "Running"]
+
+
+def test_resources_change_in_place_or_by_a_restart(lab: Lab) -> None:
+    """`pods/resize`: the cgroup follows, and a container whose policy says so starts again."""
+    policy = [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]
+    resources = {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "100m", "memory": "64Mi"}}
+    lab.run("web", resources=resources, resizePolicy=policy)
+    lab.pass_time(10)
+
+    def resize(name: str, amount: str) -> None:
+        pod = lab.pod()
+        container = dict(pod["spec"]["containers"][0])
+        container["resources"] = {kind: {**container["resources"][kind], name: amount} for kind in resources}
+        lab.client.update("pods", {**pod, "spec": {**pod["spec"], "containers": [container]}}, subresource="resize")
+        lab.pass_time(40)
+
+    resize("cpu", "1m")
+    assert lab.container()["restartCount"] == 0
+    sandbox = lab.nodes.sandbox("default", "web")
+    assert sandbox is not None
+    record = sandbox.latest("main")
+    assert record is not None and record.container is not None
+    files = cgroup_files(record.container)
+    shown = {name: node.produce().decode() for name, node in files.items() if isinstance(node, Generated)}
+    assert (shown["cpu.max"], shown["cpu.weight"]) == ("1000 100000\n", "1\n")
+    resize("memory", "128Mi")
+    assert lab.container()["restartCount"] == 1
+    assert lab.is_ready()

@@ -30,6 +30,7 @@ pytestmark = pytest.mark.skipif(
 SYSTEM = "jobset-system"
 JOBSETS = "jobsets.jobset.x-k8s.io"
 SPEED = 4.0
+RIGHTS = ("service_account", "role", "role_binding", "leader_election_role", "leader_election_role_binding")
 
 
 @dataclass
@@ -64,21 +65,18 @@ def manifests(name: str) -> Iterator[dict[str, Any]]:
             yield document
 
 
-def install(api: Kubernetes, webhooks: WebhookServer) -> None:
+def install(api: Kubernetes) -> None:
     """Definitions, rights and an account; the webhooks are registered once the controller answers them."""
     api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}})
     for document in manifests("crd/bases/jobset.x-k8s.io_jobsets.yaml"):
         api.create(document)
-    for name in ("rbac/service_account.yaml", "rbac/role.yaml", "rbac/role_binding.yaml"):
-        for document in manifests(name):
+    for name in RIGHTS:
+        for document in manifests(f"rbac/{name}.yaml"):
             for subject in document.get("subjects") or ():
                 subject["namespace"] = SYSTEM
-            api.create(document, SYSTEM if document["kind"] == "ServiceAccount" else None)
-    for name in ("rbac/leader_election_role.yaml", "rbac/leader_election_role_binding.yaml"):
-        for document in manifests(name):
-            for subject in document.get("subjects") or ():
-                subject["namespace"] = SYSTEM
-            api.create(document, SYSTEM)
+            if not document["kind"].startswith("Cluster"):
+                document["metadata"]["namespace"] = SYSTEM
+            api.create(document, document["metadata"].get("namespace"))
 
 
 def register(api: Kubernetes, webhooks: WebhookServer) -> None:
@@ -141,7 +139,7 @@ def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]
         WebhookServer(cluster) as webhooks,
         log.open("wb") as output,
     ):
-        install(api, webhooks)
+        install(api)
         config = kubeconfig_of(cluster, api, "controller-manager")
         (folder / "kubeconfig").write_text(yaml.safe_dump(config))
         words = [str(CACHE / "jobset"), f"--kubeconfig={folder / 'kubeconfig'}", f"--config={folder / 'config.yaml'}"]
@@ -184,8 +182,8 @@ def outcome(controller: Controller, name: str) -> str:
 
 
 def test_the_controller_leads_with_a_lease(controller: Controller) -> None:
-    leases = controller.api.list("leases.coordination.k8s.io", SYSTEM)
-    assert len(leases) == 1 and leases[0]["spec"]["holderIdentity"]
+    (lease,) = controller.wait_for(lambda: controller.api.list("leases.coordination.k8s.io", SYSTEM), "a lease")
+    assert lease["spec"]["holderIdentity"]
 
 
 def test_jobs_of_a_set_run_and_complete_it(controller: Controller) -> None:
@@ -213,10 +211,8 @@ def test_the_validating_webhook_and_the_rules_refuse(controller: Controller) -> 
     with pytest.raises(ApiRefused, match=r"does not appear in \.spec\.ReplicatedJobs"):
         controller.api.create(wrong)
     controller.api.create(jobset("fixed", "sleep 600"))
-    changed = controller.api.get(JOBSETS, "fixed", "default")
-    changed["spec"]["managedBy"] = "example.com/other"
     with pytest.raises(ApiRefused, match="immutable"):
-        controller.api.replace(changed)
+        controller.api.patch(JOBSETS, "fixed", {"spec": {"managedBy": "example.com/other"}}, "default")
 
 
 def test_a_deleted_set_takes_its_jobs_with_it(controller: Controller) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from srearena.cluster.embedded.api import bodies, escalation, scaling
 from srearena.cluster.embedded.api.decoding import check_kind, typed
@@ -90,7 +90,7 @@ def _check_keys(data: bytes, wish: WriteWish) -> None:
 
 def _config(backend: Backend, row: Resource, part: str, data: bytes) -> Obj:
     """What is applied. JSON is YAML, and most clients send it: the quicker reader goes first."""
-    config = bodies.decode_json(data) if data[:1] == b"{" else bodies.decode_yaml(data)
+    config = _read(data)
     if not isinstance(config, dict):
         raise BadRequest("error decoding YAML: the configuration is not an object")
     if not isinstance(config.setdefault("metadata", {}), dict):
@@ -100,6 +100,16 @@ def _config(backend: Backend, row: Resource, part: str, data: bytes) -> Obj:
     view = view_of(backend, row, part)
     check_kind(config, view)
     return _of_parent(backend, row, typed(config, view, Directive.IGNORE)[0])
+
+
+def _read(data: bytes) -> Any:
+    if data[:1] == b"{":
+        try:
+            return bodies.decode_json(data)
+        except BadRequest:
+            # Flow style that is YAML only, such as a comma behind the last entry.
+            return bodies.decode_yaml(data)
+    return bodies.decode_yaml(data)
 
 
 def _of_parent(backend: Backend, row: Resource, scale: Obj) -> Obj:

@@ -125,6 +125,17 @@ def in_scope(quota: Obj, resource: str, obj: Obj) -> bool:
     return all(_scope_matches(scope, resource, obj) for scope in scopes)
 
 
+def _crosses_namespaces(pod: Obj) -> bool:
+    """Whether a pod's (anti-)affinity to pods names other namespaces than its own, or selects namespaces."""
+    terms: list[Obj] = []
+    for kind in ("podAffinity", "podAntiAffinity"):
+        affinity = dig(pod, "spec", "affinity", kind, default={})
+        terms += affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+        preferred = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        terms += [row.get("podAffinityTerm") or {} for row in preferred]
+    return any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms)
+
+
 def _scope_matches(scope: Obj, resource: str, obj: Obj) -> bool:
     if resource != "pods":
         return False
@@ -140,6 +151,8 @@ def _scope_matches(scope: Obj, resource: str, obj: Obj) -> bool:
             return terminating
         case "NotTerminating":
             return not terminating
+        case "CrossNamespacePodAffinity":
+            return _crosses_namespaces(obj)
         case "PriorityClass":
             own = dig(obj, "spec", "priorityClassName", default="")
             if operator == "In":

@@ -53,6 +53,9 @@ def _divide(machine: Machine, contended: bool) -> None:
         weights -= weight
 
 
+_RESTART = "RestartContainer"
+
+
 def set_limits(meter: ResourceMeter, limits: Obj) -> None:
     """Set the limits of a running container."""
     cores = milli(limits["cpu"]) / 1000 if limits.get("cpu") else None
@@ -62,6 +65,24 @@ def set_limits(meter: ResourceMeter, limits: Obj) -> None:
         meter.cpu_limit = cores
     if memory != meter.memory_limit:
         meter.memory_limit = memory
+
+
+def restarts_for(container: Obj, before: Obj) -> bool:
+    """Whether a change of its resources makes a container start again, by its resize policy."""
+    now, was = container.get("resources") or {}, before.get("resources") or {}
+    if now == was:
+        return False
+    strict = {row["resourceName"] for row in container.get("resizePolicy") or () if row["restartPolicy"] == _RESTART}
+    return any(
+        (dig(now, kind, name), dig(was, kind, name)) != (None, None)
+        and not _same_amount(dig(now, kind, name), dig(was, kind, name))
+        for name in strict
+        for kind in ("requests", "limits")
+    )
+
+
+def _same_amount(one: str | None, other: str | None) -> bool:
+    return one is not None and other is not None and milli(one) == milli(other)
 
 
 def _weight(pod: Obj, name: str) -> float:

@@ -22,6 +22,7 @@ from srearena.cluster.embedded.registry.strategies.pod_resources import qos_clas
 
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 _ALWAYS_COUNTED = ("cpu", "memory", "ephemeral-storage", "pods")
+_OS = "linux"
 _MEMORY_PRESSURE = {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}
 
 
@@ -71,6 +72,8 @@ def rejection_of(
         return refused
     if not matches_node_selector(pod, node):
         return _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+    if dig(pod, "spec", "os", "name", default=_OS) != _OS:
+        return Rejection("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
     if any(others.has_port(port) for port in host_ports(pod)):
         return _predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports")
     if not static and untolerated_taint(pod, node, ("NoExecute",)) is not None:

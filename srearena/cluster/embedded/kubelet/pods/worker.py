@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.clock import Signal, Task, Timer
 from srearena.cluster.embedded.durations import parse_time
-from srearena.cluster.embedded.kubelet.node.resources import set_limits
+from srearena.cluster.embedded.kubelet.node.resources import container_of, restarts_for, set_limits
 from srearena.cluster.embedded.kubelet.pods.container_states import Health, container_statuses
 from srearena.cluster.embedded.kubelet.pods.fields import FieldSources
 from srearena.cluster.embedded.kubelet.pods.start import PodStart
@@ -147,7 +147,7 @@ class PodWorker:
             self.sandbox.pod = pod
             if self.volumes and any(before["metadata"].get(key) != pod["metadata"].get(key) for key in _SHOWN):
                 self.kubelet.refresh.plan(self)
-        self._apply_resources()
+        self._apply_resources(before)
         if is_terminating(pod):
             grace = meta(pod).get("deletionGracePeriodSeconds") or 0
             if not is_terminating(before) or (self._grace is not None and grace < self._grace):
@@ -155,13 +155,17 @@ class PodWorker:
             return
         self.sync(0)
 
-    def _apply_resources(self) -> None:
-        """Limits may change while containers run (pods/resize): the cgroups follow."""
+    def _apply_resources(self, before: Obj) -> None:
+        """Limits may change while containers run (pods/resize): the cgroups follow, or the container starts again."""
         if self.sandbox is None:
             return
         for record in self.sandbox.running():
             container = self.container(record.name)
-            if container is not None and record.container is not None:
+            if container is None or record.container is None:
+                continue
+            if restarts_for(container, container_of(before, record.name)):
+                self.killed[record.name] = f"Container {record.name} resize requires restart"
+            else:
                 set_limits(record.container.meter, dig(container, "resources", "limits", default={}))
 
     def removed(self) -> None:

@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING
 from srearena.cluster.embedded.machine.containers.memory_parts import memory_parts
 from srearena.cluster.embedded.machine.files.inodes import Node
 from srearena.cluster.embedded.machine.files.listing import text_file
+from srearena.cluster.embedded.objects import Obj, dig
+from srearena.cluster.embedded.quantity import milli
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.machine.containers.container import Container
 
+_LEAST_SHARES = 2
+_LEAST_QUOTA = 1000
+"""Microseconds: the kernel takes no smaller quota, and the kubelet sets none."""
 _SLAB_SHARE = 0.55
 """Share of a cgroup's kernel memory that is slab; the rest is stacks and page tables."""
 
@@ -20,7 +25,7 @@ def cgroup_files(container: Container) -> dict[str, Node]:
     meter = container.meter
 
     def cpu_max() -> str:
-        quota = "max" if meter.cpu_limit is None else str(int(meter.cpu_limit * 100000))
+        quota = "max" if meter.cpu_limit is None else str(max(_LEAST_QUOTA, int(meter.cpu_limit * 100000)))
         return f"{quota} 100000\n"
 
     def cpu_stat() -> str:
@@ -69,6 +74,7 @@ def cgroup_files(container: Container) -> dict[str, Node]:
     return {
         "cgroup.controllers": text_file(lambda: "cpuset cpu io memory hugetlb pids rdma misc\n"),
         "cpu.max": text_file(cpu_max),
+        "cpu.weight": text_file(lambda: f"{_weight(container)}\n"),
         "cpu.stat": text_file(cpu_stat),
         "cpu.pressure": text_file(cpu_pressure),
         "memory.max": text_file(memory_max),
@@ -81,3 +87,13 @@ def cgroup_files(container: Container) -> dict[str, Node]:
         "pids.max": text_file(lambda: f"{container.pids.limit}\n"),
         "pids.current": text_file(lambda: f"{len(container.pids.processes)}\n"),
     }
+
+
+def _weight(container: Container) -> int:
+    """The weight that container runtimes give for a request of CPU, by way of its shares under version 1."""
+    spec = container.host.pod.get("spec") or {}
+    rows = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    own: Obj = next((row for row in rows if row["name"] == container.config.name), {})
+    request = dig(own, "resources", "requests", "cpu") or dig(own, "resources", "limits", "cpu")
+    shares = max(_LEAST_SHARES, milli(request) * 1024 // 1000) if request else _LEAST_SHARES
+    return 1 + (shares - _LEAST_SHARES) * 9999 // 262142

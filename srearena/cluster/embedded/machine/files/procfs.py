@@ -300,8 +300,12 @@ def _of_network(container: Container, write: Callable[[Container], str]) -> Node
 
 def _sys(container: Container) -> Directory:
     return Listing(
-        lambda: {"fs": Listing(lambda: {"cgroup": Listing(lambda: cgroup_files(container))})},
+        lambda: {"fs": Listing(lambda: {"cgroup": _cgroup(container)})},
     )
+
+
+def _cgroup(container: Container) -> Directory:
+    return Listing(lambda: cgroup_files(container))
 
 
 def _own_descriptor(number: int) -> Callable[[Caller, bool], OpenFile]:
@@ -356,6 +360,7 @@ def system_mounts(container: Container) -> list[Mount]:
     own = [
         Mount("/proc", Volume(ProcDirectory(container), fstype="proc", source="proc")),
         Mount("/sys", Volume(_sys(container), fstype="sysfs", source="sysfs"), read_only=True),
+        Mount("/sys/fs/cgroup", Volume(_cgroup(container), fstype="cgroup2", source="cgroup"), read_only=True),
         Mount("/dev", Volume(_DEVICES, fstype="tmpfs", source="tmpfs")),
         Mount("/dev/shm", Volume(Directory(0o1777), space=Space(SHARED_MEMORY), fstype="tmpfs", source="shm")),
     ]

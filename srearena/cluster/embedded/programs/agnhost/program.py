@@ -121,6 +121,12 @@ async def connect(process: Process, flags: Flags) -> int:
     seconds = flags.get("timeout", "0s").removesuffix("s")
     timeout = float(seconds) if seconds.replace(".", "").isdigit() and float(seconds) > 0 else None
     protocol = flags.get("protocol", "tcp").upper()
+    if protocol == "UDP":
+        data = f"{flags.get('udp-data', 'hostname')}\n".encode()
+        reply = await process.container.network.datagram(host, int(port), data, timeout=timeout or 3600.0)
+        if reply is None:
+            await process.error("TIMEOUT\n")
+        return int(reply is None)
     result = await process.container.network.connect(host, int(port), protocol, timeout=timeout)
     if result.outcome is Outcome.CONNECTED:
         if result.connection is not None:

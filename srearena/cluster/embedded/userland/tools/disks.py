@@ -142,7 +142,9 @@ async def _measure(
 
 @tool("mount")
 async def mount(process: Process, args: list[str]) -> int:
-    if [arg for arg in args if not arg.startswith("-")]:
+    options = parse(args, "alrwvnf", "to")
+    kinds = options.value("t").split(",") if "t" in options else []
+    if options.operands:
         text = (
             "mount: permission denied (are you root?)\n" if speaks_busybox(process) else "mount: permission denied.\n"
         )
@@ -151,6 +153,7 @@ async def mount(process: Process, args: list[str]) -> int:
     rows = (
         f"{m.volume.source} on {m.path} type {m.volume.fstype} ({mount_options(m)})\n"
         for m in process.files.filesystem.mounts
+        if not kinds or m.volume.fstype in kinds
     )
     await process.write("".join(rows))
     return 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from srearena.cluster.embedded.machine.files.filesystem import Filesystem
 from srearena.cluster.embedded.machine.host_root import host_filesystem, machine_of
 from srearena.cluster.embedded.machine.processes.execution import ExecError
@@ -13,6 +15,19 @@ from srearena.cluster.embedded.userland.tools.wording import speaks_busybox
 
 _REASONS = {126: "Permission denied", 127: "No such file or directory"}
 _NAMESPACES = {"target=": "t", "mount": "m", "uts": "u", "ipc": "i", "net": "n", "pid": "p", "cgroup": "C", "all": "a"}
+
+
+_FILE = re.compile(r"(--(?:mount|uts|ipc|net|pid|cgroup))=(.*)/proc/(\d+)/ns/\w+")
+"""A namespace by its file: the option, the root of the process file system, the process."""
+
+
+def _through_host(process: Process, files: list[re.Match[str]]) -> bool:
+    """Whether files of namespaces are those of the machine: below a mount of its root."""
+    machine = machine_of(process.container)
+    if machine is None or not files:
+        return False
+    roots = {mount.path for mount in process.files.filesystem.mounts if mount.root is machine.files.root}
+    return all(found[2] in roots for found in files)
 
 
 async def _run(process: Process, filesystem: Filesystem, words: list[str], name: str) -> int:
@@ -50,11 +65,13 @@ async def chroot(process: Process, args: list[str]) -> int:
 
 @tool("nsenter")
 async def nsenter(process: Process, args: list[str]) -> int:
+    by_file = [found for arg in args if (found := _FILE.fullmatch(arg)) is not None]
+    args = [found[1] if (found := _FILE.fullmatch(arg)) is not None else arg for arg in args]
     options = parse(args, "aFmuinpCU", "tSGrw", long=_NAMESPACES, stop_early=True)
-    target = options.value("t")
+    target = options.value("t") or next((found[3] for found in by_file), "")
     if not target.isdigit():
         raise UsageError("neither filename nor target pid supplied for ns/mnt")
-    shares_host = bool(dig(process.container.host.pod, "spec", "hostPID"))
+    shares_host = bool(dig(process.container.host.pod, "spec", "hostPID")) or _through_host(process, by_file)
     entered = [letter for letter in "minupC" if letter in options or "a" in options]
     if not shares_host and int(target) in process.container.pids.processes:
         # Namespaces of a process of the same container are those that it is in.
