@@ -110,9 +110,9 @@ def _pairs(attributes: Attributes | list[tuple[str, Value]]) -> list[Json]:
     return [{"key": key, "type": _type(value), "value": value} for key, value in attributes]
 
 
+_TYPES = {str: "string", bool: "bool", int: "int64", float: "float64"}
+
+
 def _type(value: Value) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int):
-        return "int64"
-    return "float64" if isinstance(value, float) else "string"
+    found = _TYPES.get(type(value))
+    return found or ("float64" if isinstance(value, float) else "string")  # numpy's floats are floats of its own type

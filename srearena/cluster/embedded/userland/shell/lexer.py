@@ -30,7 +30,10 @@ BAD_SUBSTITUTION = "bad"
 
 _OPERATORS = ("&&", "||", ";;", "<<-", "<<", ">>", "<&", ">&", "<>", ">|", "<", ">", "|", "&", ";", "(", ")")
 _EXTENDED_OPERATORS = ("&>>", "&>", "<<<", ";&", *_OPERATORS)
+_OPERATOR_STARTS = frozenset("&|;<>()")
 _METACHARACTERS = frozenset(" \t\n|&;()<>")
+_PLAIN = re.compile(r"""[^ \t\n|&;()<>\\'"$`]+""")
+"""Characters of a word that stand for themselves."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DIGITS = re.compile(r"\d+")
 _DESCRIPTOR = re.compile(r"\d{1,3}(?=[<>])")
@@ -135,7 +138,7 @@ class Lexer:
         if self.dialect.braces and self.text[self.position : self.position + 2] in ("<(", ">("):
             reading = self._advance(2) == "<("
             return Token(Kind.WORD, "<(...)", line, Word((ProcessSubstitution(self._nested_commands(), reading),)))
-        for operator in self._operators:
+        for operator in self._operators if char in _OPERATOR_STARTS else ():
             if self._starts(operator):
                 self._advance(len(operator))
                 return Token(Kind.OPERATOR, operator, line)
@@ -218,7 +221,8 @@ class Lexer:
                 else:
                     parts.append(part)
             else:
-                plain.append(self._advance())
+                run = _PLAIN.match(self.text, self.position) if stop == _METACHARACTERS else None
+                plain.append(self._advance(len(run.group()) if run is not None else 1))
         flush()
         return Word(tuple(parts))
 
