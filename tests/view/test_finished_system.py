@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from srearena.conductor.episode.limits import Limits
 from srearena.conductor.problems.scheduling import ScalePodZero
-from srearena.conductor.results.signals import capture_signals
+from srearena.conductor.results.signals import SIGNALS, capture_signals
 from srearena.view.incidents.finished import finished_system
+from srearena.view.trials import LeaderboardTrial
 from tests.arena.episodes import prepared_episode, shop_problem
 from tests.view.signals import ENDED, FAULT, FIRST, HANDED_OVER, signals
 
@@ -59,6 +61,15 @@ def test_without_a_fault_there_is_no_mark_of_one() -> None:
 )
 def test_damaged_signals_are_left_out(damage: dict[str, Any]) -> None:
     assert finished_system({**signals(), **damage}) is None
+
+
+def test_a_live_run_of_a_leaderboard_has_its_system_too(tmp_path: Path) -> None:
+    folder = tmp_path / "board" / "rules" / "wrong_port" / "1"
+    folder.mkdir(parents=True)
+    trial = LeaderboardTrial("0/rules/wrong_port/1", folder, (0,), {})
+    assert "system" not in trial.document()
+    (folder / SIGNALS).write_text(json.dumps(signals()))
+    assert {service["name"] for service in trial.document()["system"]["start"]["services"]} >= {"web", "user-service"}
 
 
 @pytest.mark.kubectl
