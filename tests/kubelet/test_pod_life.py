@@ -52,7 +52,9 @@ def test_resources_change_in_place_or_by_a_restart(lab: Lab) -> None:
     """`pods/resize`: the cgroup follows, and a container whose policy says so starts again."""
     policy = [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]
     resources = {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "100m", "memory": "64Mi"}}
-    lab.run("web", resources=resources, resizePolicy=policy)
+    # The first process of a container does not end by SIGTERM unless it wants to: the grace period passes.
+    command = ["sleep", "100000"]
+    lab.run("web", "busybox:1.36", command=command, resources=resources, resizePolicy=policy)
     lab.pass_time(10)
 
     def resize(name: str, amount: str) -> None:
@@ -60,9 +62,9 @@ def test_resources_change_in_place_or_by_a_restart(lab: Lab) -> None:
         container = dict(pod["spec"]["containers"][0])
         container["resources"] = {kind: {**container["resources"][kind], name: amount} for kind in resources}
         lab.client.update("pods", {**pod, "spec": {**pod["spec"], "containers": [container]}}, subresource="resize")
-        lab.pass_time(40)
 
     resize("cpu", "1m")
+    lab.pass_time(40)
     assert lab.container()["restartCount"] == 0
     sandbox = lab.nodes.sandbox("default", "web")
     assert sandbox is not None
@@ -72,5 +74,9 @@ def test_resources_change_in_place_or_by_a_restart(lab: Lab) -> None:
     shown = {name: node.produce().decode() for name, node in files.items() if isinstance(node, Generated)}
     assert (shown["cpu.max"], shown["cpu.weight"]) == ("1000 100000\n", "1\n")
     resize("memory", "128Mi")
+    lab.pass_time(5)
+    assert lab.container()["resources"]["limits"]["memory"] == "64Mi"
+    lab.pass_time(40)
+    assert lab.container()["resources"]["limits"]["memory"] == "128Mi"
     assert lab.container()["restartCount"] == 1
     assert lab.is_ready()

@@ -7,6 +7,8 @@ import errno
 
 import pytest
 
+from srearena.cluster.embedded.machine.files import host_tree
+from srearena.cluster.embedded.machine.files.inodes import Directory, File, Symlink
 from srearena.cluster.embedded.objects import Obj
 from tests.kubelet.harness import Lab
 
@@ -317,3 +319,16 @@ def test_a_volume_bound_to_an_earlier_claim_of_the_name_is_not_mounted(lab: Lab)
     lab.pass_time(5)
     text = f"found PV object pv-1 but its pv.Spec.ClaimRef.UID of-another does not point to claim.UID {uid}"
     assert lab.messages(reason="FailedMount")[-1].endswith(f": error processing PVC default/data: {text}")
+
+
+def test_a_host_path_may_be_a_link(lab: Lab) -> None:
+    root = lab.kubelet.machine.files.root
+    assert isinstance(root, Directory)
+    host_tree.make_folders(root, "/srv/real/deep").put("file", File(b"found"))
+    folder = host_tree.make_folders(root, "/srv")
+    for name, target in (("link", "real"), ("far", "/srv/link/deep"), ("loop", "loop")):
+        folder.put(name, Symlink(target))
+    found = host_tree.find(root, "/srv/far/file")
+    assert isinstance(found, File) and found.content == b"found"
+    assert host_tree.find(root, "/srv/link") is host_tree.find(root, "/srv/real")
+    assert host_tree.find(root, "/srv/loop") is None

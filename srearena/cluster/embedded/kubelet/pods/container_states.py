@@ -150,7 +150,7 @@ def _of_record(container: Obj, record: ContainerRecord, sandbox: Sandbox | None)
         "started": False,
         "state": _state(record),
         "lastState": {},
-        "resources": resources,
+        "resources": resources if record.held_resources is None else record.held_resources,
     }
     if resources.get("requests"):
         status["allocatedResources"] = resources["requests"]

@@ -165,6 +165,7 @@ class PodWorker:
                 continue
             if restarts_for(container, container_of(before, record.name)):
                 self.killed[record.name] = f"Container {record.name} resize requires restart"
+                record.held_resources = container_of(before, record.name).get("resources") or {}
             else:
                 set_limits(record.container.meter, dig(container, "resources", "limits", default={}))
 

@@ -44,6 +44,7 @@ class ContainerRecord:
         "created_at",
         "exit_code",
         "finished_at",
+        "held_resources",
         "id",
         "image",
         "log",
@@ -75,6 +76,8 @@ class ContainerRecord:
         self.container: Container | None = None
         self.user: tuple[int, int, tuple[int, ...]] | None = None
         """uid, gid and groups of the first process."""
+        self.held_resources: Obj | None = None
+        """Its requests and limits, where the pod has others that take effect with the next attempt."""
 
     @property
     def running(self) -> bool:

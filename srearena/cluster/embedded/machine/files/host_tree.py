@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import posixpath
+
 from srearena.cluster.embedded.machine.files.filesystem import Volume
-from srearena.cluster.embedded.machine.files.inodes import Directory, File, Node
+from srearena.cluster.embedded.machine.files.inodes import Directory, File, Node, Symlink
 
 _FOLDERS = (
     "/boot",
@@ -76,11 +78,18 @@ def is_socket(path: str) -> bool:
     return path in _SOCKETS
 
 
-def find(root: Directory, path: str) -> Node | None:
-    """The node at an absolute path of the machine, if there is one."""
+def find(root: Directory, path: str, *, links: int = 40) -> Node | None:
+    """The node at an absolute path of the machine, if there is one; of links, what they lead to."""
     here: Node = root
-    for name in _names(path):
+    names = _names(path)
+    for place, name in enumerate(names):
         child = here.get(name) if isinstance(here, Directory) else None
+        if isinstance(child, Symlink) and child.node is None:
+            if not links:
+                return None
+            above = "/" + "/".join(names[:place])
+            target = posixpath.normpath(posixpath.join(above, child.target, *names[place + 1 :]))
+            return find(root, target, links=links - 1)
         if child is None:
             return None
         here = child
