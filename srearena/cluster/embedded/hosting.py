@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import math
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
@@ -40,6 +41,8 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 _TOKEN_LENGTH = 40
+_GLANCE_SECONDS = 1.0
+"""How often a request that waits looks whether the cluster still runs."""
 METRICS_PORTS = {2381: "etcd", 10257: "kube-controller-manager", 10259: "kube-scheduler"}
 """Ports at which programs of the control plane serve metrics, and the jobs under which they are scraped."""
 ADMINISTRATOR = User("kubernetes-admin", ("system:masters", "system:authenticated"))
@@ -265,13 +268,23 @@ class HostThread:
 
     def request(self, coroutine: Coroutine[Any, Any, T], timeout: float | None) -> T:
         """Carry out a request; NoResponse where the cluster does not serve, TimeoutError after so many real seconds."""
+        thread = self._thread
         try:
             pending = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         except RuntimeError:
             coroutine.close()
             raise NoResponse from None
+        left = math.inf if timeout is None else timeout
         try:
-            return pending.result(timeout)
+            while True:
+                try:
+                    return pending.result(min(_GLANCE_SECONDS, left))
+                except TimeoutError:
+                    left -= _GLANCE_SECONDS
+                    if pending.done() or left <= 0:
+                        raise
+                    if not thread.is_alive():  # it ended between the request and its first step
+                        raise NoResponse from None
         except CancelledError:
             raise NoResponse from None
         finally:
