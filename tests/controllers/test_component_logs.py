@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -117,3 +118,15 @@ def test_evictions_and_deleted_namespaces(cluster: Cluster, api: Kubernetes) -> 
     assert f'I taint_eviction.go:111] "Deleting pod" logger="{name}" controller="{name}" pod="{key}"' in lines
     text = '"Namespace has been deleted" logger="namespace-controller" namespace="leaving"'
     assert f"I namespace_controller.go:187] {text}" in lines
+
+
+def test_etcd_logs_its_compactions(cluster: Cluster, api: Kubernetes) -> None:
+    cluster.wait(610)
+    lines = [json.loads(line) for line in api.logs("etcd-control-plane", "kube-system").splitlines()]
+    finished = [line for line in lines if line["msg"] == "finished scheduled compaction"]
+    revisions = [line["compact-revision"] for line in finished]
+    assert len(revisions) >= 2 and revisions == sorted(revisions)
+    last = finished[-1]
+    assert last["number-of-keys-compacted"] == revisions[-1] - revisions[-2] > 0
+    assert last["current-db-size-bytes"] >= last["current-db-size-in-use-bytes"] > 0
+    assert last["caller"].startswith("mvcc/kvstore_compaction.go:")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 API_SERVER, CONTROLLER_MANAGER, METRICS_SERVER = "kube-apiserver", "kube-controller-manager", "metrics-server"
-PROVISIONER = "local-path-provisioner"
+PROVISIONER, ETCD = "local-path-provisioner", "etcd"
 Write = Callable[[str, str], None]
 """Writes a line: its severity (I, W or E) and its text, from the place in the source on."""
 

@@ -40,6 +40,10 @@ class ControlPlaneProgram(Program):
         """The head of a log line, as klog writes it."""
         return datetime.fromtimestamp(now, UTC).strftime(f"{severity}%m%d %H:%M:%S.%f       1 ")
 
+    def line(self, now: float, severity: str, text: str) -> str:
+        """A line about the work of the simulator's component; `text` begins with its place in the source."""
+        return f"{self.stamp(now, severity)}{text}"
+
     async def run(self, process: Process) -> int:
         stop = process.catch(Signals.SIGTERM, Signals.SIGINT)
         process.set_memory(self.idle_memory)
@@ -69,7 +73,7 @@ class ControlPlaneProgram(Program):
         logs, log = host.machine.component_logs, process.container.log
 
         def write(severity: str, text: str) -> None:
-            log.write("stderr", f"{self.stamp(process.clock.now, severity)}{text}\n".encode())
+            log.write("stderr", f"{self.line(process.clock.now, severity, text)}\n".encode())
 
         logs.open(self.entrypoint[0], write)
         try:

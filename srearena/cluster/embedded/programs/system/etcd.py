@@ -243,6 +243,10 @@ class EtcdProgram(ControlPlaneProgram):
         moment = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         return f'{{"level":"info","ts":"{moment}",'
 
+    def line(self, now: float, severity: str, text: str) -> str:
+        place, _, fields = text.partition("] ")
+        return f'{self.stamp(now)}"caller":"{place}",{fields}}}'
+
     async def run(self, process: Process) -> int:
         flags = Flags(process.argv[1:])
         urls = flags.get("listen-client-urls")
