@@ -228,3 +228,11 @@ def test_port_forward_tester_reads_what_it_expects_and_sends_its_chunks(machine:
     lines = ("Accepted client connection", "Received expected client data", "Shutting down connection", "Done")
     assert container.log.text() == "".join(f"{line}\n" for line in lines)
     assert container.done.value.code == 0
+
+
+@pytest.mark.parametrize("name", ["httpd:2.4.38-4", "nginx:1.15-4"])
+def test_web_servers_of_the_tests_have_the_shell_of_alpine(machine: Machine, name: str) -> None:
+    container = machine.idle(f"registry.k8s.io/e2e-test-images/{name}")
+    found = machine.sh('touch /tmp/ready; [[ "$(cat /tmp/ready)" == "" ]]', container)
+    assert (found.status, found.err) == (0, "")
+    assert machine.sh("[[ a == a ]]", machine.idle("httpd:2.4.58")).status == 127

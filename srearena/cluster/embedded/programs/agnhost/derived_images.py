@@ -1,4 +1,4 @@
-"""Small images of Kubernetes' own tests: nautilus and kitten (web pages), nonewprivs (a set-user-ID program)."""
+"""Small images of Kubernetes' own tests: nautilus, kitten (web pages), nonewprivs (set-user-ID), web servers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.programs.agnhost.program import Agnhost
 from srearena.cluster.embedded.programs.base import Program
 from srearena.cluster.embedded.programs.registry import program
+from srearena.cluster.embedded.programs.web.httpd import Httpd
+from srearena.cluster.embedded.programs.web.nginx import Nginx
 
 _JPEG = "\ufffd\ufffdJFIF"
 
@@ -37,3 +39,17 @@ class NoNewPrivileges(Program):
         uid = process.credentials.uid if process.container.config.no_new_privileges else 0
         await process.write(f"Effective uid: {uid}\n")
         return 0
+
+
+@program("e2e-test-images/httpd")
+class TestedHttpd(Httpd):
+    """Their base images are those of Alpine, which their own tags do not say."""
+
+    base = "alpine"
+    follows_tag = False
+
+
+@program("e2e-test-images/nginx")
+class TestedNginx(Nginx):
+    base = "alpine"
+    follows_tag = False
