@@ -72,7 +72,6 @@ def test_a_live_run_of_a_leaderboard_has_its_system_too(tmp_path: Path) -> None:
     assert {service["name"] for service in trial.document()["system"]["start"]["services"]} >= {"web", "user-service"}
 
 
-@pytest.mark.kubectl
 def test_the_signals_of_an_episode_are_kept() -> None:
     problem = shop_problem(ScalePodZero, "store")
     with prepared_episode(problem, stages=("detection",), limits=Limits(steps=9)) as episode:

@@ -16,6 +16,7 @@ from srearena.conductor.conductor import Conductor, Watch
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.episode.preparation import Say
 from srearena.conductor.episode.spec import EpisodeSpec
+from srearena.conductor.results.signals import SIGNALS
 from srearena.conductor.results.store import failed_document, folder_of, write_traceback, write_trial
 from srearena.errors import SreArenaError
 from srearena.utils.status import Outcome
@@ -51,8 +52,8 @@ class Trial:
         return document if isinstance(document, dict) else None
 
     def discard_logs(self) -> None:
-        """Delete the logs of an earlier attempt, which say nothing about the next."""
-        for name in ("agent.log", "stderr.txt", "traceback.txt"):
+        """Delete the logs and signals of an earlier attempt, which say nothing about the next."""
+        for name in ("agent.log", "stderr.txt", "traceback.txt", SIGNALS):
             (self.folder / name).unlink(missing_ok=True)
 
     def with_cost_limit(self, cost: float) -> Trial:
