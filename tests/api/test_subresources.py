@@ -210,3 +210,22 @@ def test_finalizing_a_namespace_lets_it_go(http: httpx.Client) -> None:
     terminating["spec"]["finalizers"] = []
     assert http.put(f"{path}/brief/finalize", json=terminating).status_code == 200
     assert http.get(f"{path}/brief").status_code == 404
+
+
+def test_a_resize_neither_reorders_nor_adds_containers(http: httpx.Client) -> None:
+    resources = {"requests": {"cpu": "10m"}}
+    containers = [{"name": name, "image": "busybox", "resources": resources} for name in ("one", "two")]
+    pods = "/api/v1/namespaces/default/pods"
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "sized"}, "spec": {"containers": containers}}
+    assert http.post(pods, json=body).status_code == 201
+    headers = {"content-type": "application/strategic-merge-patch+json"}
+    order = [{"name": "two"}, {"name": "one"}]
+    for spec, why in (
+        ({"$setElementOrder/containers": order}, "containers may not be renamed or reordered on resize"),
+        ({"containers": [{"name": "three", "image": "busybox"}]}, "containers may not be added or removed on resize"),
+    ):
+        reply = http.patch(f"{pods}/sized/resize", json={"spec": spec}, headers=headers)
+        assert reply.status_code == 422 and why in reply.json()["message"]
+    bigger = {"containers": [{"name": "two", "resources": {"requests": {"cpu": "20m"}}}]}
+    reply = http.patch(f"{pods}/sized/resize", json={"spec": bigger}, headers=headers)
+    assert [one["resources"]["requests"]["cpu"] for one in reply.json()["spec"]["containers"]] == ["10m", "20m"]

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from srearena.cluster.embedded.objects import Obj, dig, meta
-from srearena.cluster.embedded.registry.errors import FieldError, Invalid
 
 Mask = Callable[[Obj, Obj], Obj]
 """(current, wanted): what is to be stored; `current` is a copy of its own and may be changed."""
@@ -32,17 +31,17 @@ def _ephemeral_containers(current: Obj, requested: Obj) -> Obj:
 
 
 def _resize(current: Obj, requested: Obj) -> Obj:
-    """Only the resources of containers, found by name, and what is decided about resizing them."""
+    """Only the resources of containers, and what is decided about resizing them.
+
+    Containers that are others, or in another order, are left for validation to refuse.
+    """
     for key in ("containers", "initContainers"):
-        sizes = {c.get("name"): c for c in dig(requested, "spec", key, default=()) if isinstance(c, dict)}
-        if len(sizes) != len(dig(current, "spec", key, default=())):
-            problem = FieldError.forbidden(f"spec.{key}", "pod may not be resized by adding or removing containers")
-            raise Invalid("Pod", meta(current)["name"], [problem])
-        for container in dig(current, "spec", key, default=()):
-            other = sizes.get(container["name"], {})
-            for field in ("resources", "resizePolicy"):
-                if field in other:
-                    container[field] = other[field]
+        own, others = (dig(obj, "spec", key, default=[]) for obj in (current, requested))
+        if [container.get("name") for container in own] != [container.get("name") for container in others]:
+            current["spec"][key] = others
+            continue
+        for container, other in zip(own, others, strict=True):
+            container.update({field: other[field] for field in ("resources", "resizePolicy") if field in other})
     return _with_identity(current, requested)
 
 
