@@ -67,3 +67,15 @@ def test_scopes_choose_the_pods_a_quota_counts(door: Door) -> None:
     assert door.refuse("pods", pod("free")) == (
         'pods "free" is forbidden: exceeded quota: best-effort, requested: pods=1, used: pods=0, limited: pods=0'
     )
+
+
+def test_a_scope_counts_pods_with_affinity_to_those_of_other_namespaces(door: Door) -> None:
+    door.quota("across", hard={"pods": "0"}, scopes=["CrossNamespacePodAffinity"])
+    term = {"topologyKey": "zone", "labelSelector": {}}
+    for extra, counted in (({}, False), ({"namespaces": ["other"]}, True), ({"namespaceSelector": {}}, True)):
+        affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{**term, **extra}]}}
+        near = pod(f"p{len(extra)}{'s' if 'namespaces' in extra else ''}", container("c"), affinity=affinity)
+        if counted:
+            assert "exceeded quota: across" in door.refuse("pods", near)
+        else:
+            door.let_in("pods", near)

@@ -80,3 +80,14 @@ def test_resources_change_in_place_or_by_a_restart(lab: Lab) -> None:
     assert lab.container()["resources"]["limits"]["memory"] == "128Mi"
     assert lab.container()["restartCount"] == 1
     assert lab.is_ready()
+
+
+def test_a_runtime_class_needs_a_handler_of_the_runtime(lab: Lab) -> None:
+    for name, handler in (("usual", "runc"), ("sandboxed", "gvisor")):
+        kind = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass"}
+        lab.client.create("runtimeclasses.node.k8s.io", {**kind, "metadata": {"name": name}, "handler": handler})
+        lab.run(name, spec={"runtimeClassName": name})
+    lab.pass_time(10)
+    assert (lab.status("usual")["phase"], lab.status("sandboxed")["phase"]) == ("Running", "Pending")
+    (message, *_) = lab.messages("sandboxed", "FailedCreatePodSandBox")
+    assert message.endswith('failed to get sandbox runtime: no runtime for "gvisor" is configured')

@@ -13,6 +13,8 @@ from srearena.cluster.embedded.registry.strategies.resource_names import is_exte
 
 KUBELET_VERSION = "v1.34.0"
 KUBELET_PORT = 10250
+RUNTIME_HANDLERS = ("", "runc")
+"""What a RuntimeClass may name: the handlers that the container runtime is configured with."""
 _ROLE = "node-role.kubernetes.io/"
 _MOVED_STORAGE = ("aws-ebs", "azure-disk", "azure-file", "cinder", "gce-pd", "portworx-volume", "vsphere-volume")
 
@@ -149,8 +151,8 @@ def node_status(
         "images": machine.images.listed(),
         "nodeInfo": _node_info(machine),
         "runtimeHandlers": [
-            {"features": {"recursiveReadOnlyMounts": True, "userNamespaces": True}, "name": ""},
-            {"features": {"recursiveReadOnlyMounts": True, "userNamespaces": True}, "name": "runc"},
+            {"features": {"recursiveReadOnlyMounts": True, "userNamespaces": True}, "name": name}
+            for name in RUNTIME_HANDLERS
         ],
         "features": {"supplementalGroupsPolicy": True},
     }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from srearena.cluster.embedded.clock import first_of
 from srearena.cluster.embedded.durations import format_duration
 from srearena.cluster.embedded.kubelet.environment import ConfigError, environment_of
+from srearena.cluster.embedded.kubelet.node.node_object import RUNTIME_HANDLERS
 from srearena.cluster.embedded.kubelet.pods.container_setup import container_config, pod_text
 from srearena.cluster.embedded.kubelet.pods.container_states import is_sidecar, restarts_after
 from srearena.cluster.embedded.kubelet.pods.mounting import mount_volumes
@@ -223,6 +224,12 @@ class PodStart:
         await self.kubelet.clock.sleep(self.kubelet.jitter(SANDBOX_SECONDS * 0.8, 0.5))
         if worker.is_stopping():
             return True
+        refusal = self._runtime_refusal()
+        if refusal:
+            statistics.ran("run_podsandbox", self.kubelet.clock.now - began, failed=True)
+            text = f"Failed to create pod sandbox: {refusal}"
+            self.kubelet.event(self.pod, "Warning", "FailedCreatePodSandBox", text)
+            return False
         try:
             sandbox = Sandbox(machine, self.pod, hostname_of(self.pod, machine.name), worker.disk)
         except AddressesExhausted as error:
@@ -248,6 +255,20 @@ class PodStart:
         worker.sandbox = self.sandbox = sandbox
         worker.started_something()
         return True
+
+    def _runtime_refusal(self) -> str:
+        """Why the pod's runtime class cannot be used; empty where it can."""
+        name = dig(self.pod, "spec", "runtimeClassName", default="")
+        if not name:
+            return ""
+        found = self.kubelet.client.get("runtimeclasses.node.k8s.io", "", name)
+        if found is None:
+            return f'failed to get sandbox runtime: RuntimeClass "{name}" not found'
+        handler = found.get("handler", "")
+        if handler in RUNTIME_HANDLERS:
+            return ""
+        why = f'no runtime for "{handler}" is configured'
+        return f"rpc error: code = Unknown desc = failed to get sandbox runtime: {why}"
 
     async def _start(self, container: Obj) -> bool:
         """Start one container; False where that failed, with the reason stored."""
