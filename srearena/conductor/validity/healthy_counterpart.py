@@ -47,6 +47,7 @@ _CONSEQUENCES = (
     "scheduler_",
     "workqueue_",
     "pg_locks_",
+    "locust_errors",
 )
 """Beginnings of metrics that exist only while there is something to count, such as a waiting container."""
 _PLATFORM = ("k8s.io", "kubernetes.io")
@@ -59,8 +60,11 @@ _SOURCES = {
 """What tells series apart by where they come from: a query for each label."""
 _CONTROLLER = "-controller as reporter of events"
 """Controllers of Kubernetes report on kinds of objects that a healthy system may not have."""
-_UNREACHABLE = re.compile(r"i/o timeout|connection refused|no route to host|context deadline exceeded|EOF")
-"""What a component logs that loses its connections, as everything on a broken machine does."""
+_EFFECTS = re.compile(
+    r"i/o timeout|connection refused|no route to host|context deadline exceeded|EOF"
+    r"|node_lifecycle_controller|taint_eviction|Volume pvc-"
+)
+"""What components log that lose their connections, of nodes that do not report, of their pods, and of volumes."""
 _SCHEDULED = re.compile(r"-\d{8,10}$")
 """The end of the name of a CronJob's job."""
 _NUMBER = re.compile(r"[0-9a-f]*\d[0-9a-f]*")
@@ -189,5 +193,5 @@ def _foreign_lines(problem: Problem, faulty: View, healthy: View) -> Iterator[st
         for template in sorted(lines.keys() - known.keys()):
             line = lines[template]
             public = line.replace(".", "-")  # Secrets of certificates are called like their hosts
-            if not _UNREACHABLE.search(line) and not any(name in line or name in public for name in about):
+            if not _EFFECTS.search(line) and not any(name in line or name in public for name in about):
                 yield f"{container} in {namespace} logs only beside the fault: {line}"

@@ -39,9 +39,11 @@ _RECREATED = frozenset((*WORKLOADS, "services", "configmaps"))
 
 
 def named_changes(scene: Scene) -> list[Difference]:
-    """The changes that the answer key names."""
-    named = {entity for origin in scene.problem.origins for entity in origin.changed}
-    return [change for change in scene.changes if entity_of(_object(scene, change)) in named]
+    """The changes that the answer key names; none where an origin is not among them, as a record in a queue."""
+    by_entity = {entity_of(_object(scene, change)): change for change in scene.changes}
+    origins = [{entity for entity in origin.changed if entity in by_entity} for origin in scene.problem.origins]
+    named = set().union(*origins) if all(origins) else set()
+    return [change for entity, change in by_entity.items() if entity in named]
 
 
 def restorable(scene: Scene) -> list[Difference]:
