@@ -332,3 +332,27 @@ def test_a_host_path_may_be_a_link(lab: Lab) -> None:
     assert isinstance(found, File) and found.content == b"found"
     assert host_tree.find(root, "/srv/link") is host_tree.find(root, "/srv/real")
     assert host_tree.find(root, "/srv/loop") is None
+
+
+@pytest.mark.parametrize("where", ["pod", "container"])
+def test_a_token_can_be_read_by_the_user_that_the_pod_runs_as(lab: Lab, where: str) -> None:
+    lab.create("serviceaccounts", {"kind": "ServiceAccount", "metadata": {"name": "default"}})
+    volume = {"name": "own", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
+    identity = {"securityContext": {"runAsUser": 1000}}
+    account = {"serviceAccountName": "default", "restartPolicy": "Never"}
+    lab.run(
+        image=BUSYBOX,
+        command=[
+            "sh",
+            "-c",
+            "stat -c '%a %u' -L /own/token; cat /own/token > /dev/null && echo ok",
+        ],
+        volumeMounts=[{"name": "own", "mountPath": "/own"}],
+        spec={"volumes": [volume], **account, **(identity if where == "pod" else {})},
+        **(identity if where == "container" else {}),
+    )
+    lab.pass_time(20)
+    sandbox = lab.nodes.sandbox("default", "web")
+    assert sandbox is not None
+    record = sandbox.latest("main")
+    assert record is not None and record.log.text() == "600 1000\nok\n"

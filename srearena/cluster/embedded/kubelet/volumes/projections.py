@@ -40,6 +40,8 @@ class Content:
 
     data: bytes | Callable[[], bytes]
     mode: int
+    user: int = 0
+    """Its owner."""
 
 
 Payload = dict[str, Content]
@@ -106,10 +108,21 @@ def _downward(projector: Projector, pod: Obj, source: Obj, mode: int) -> Payload
 
 def _token(projector: Projector, pod: Obj, source: Obj, mode: int) -> Payload:
     audience, seconds = source.get("audience") or "", source.get("expirationSeconds") or DEFAULT_TOKEN_SECONDS
-    security = dig(pod, "spec", "securityContext", default={})
-    if security.get("fsGroup") is not None or security.get("runAsUser") is not None:
-        mode = 0o600 if security.get("fsGroup") is None else 0o640
-    return {source["path"]: Content(lambda: projector.token(pod, audience, seconds).encode(), mode)}
+    user, group = _user_of(pod), dig(pod, "spec", "securityContext", "fsGroup")
+    if user is not None or group is not None:
+        mode = 0o600 if group is None else 0o640
+    return {source["path"]: Content(lambda: projector.token(pod, audience, seconds).encode(), mode, user or 0)}
+
+
+def _user_of(pod: Obj) -> int | None:
+    """The user that all containers of a pod run as, where the pod says so: its tokens belong to that user."""
+    spec = pod["spec"]
+    usual = dig(spec, "securityContext", "runAsUser")
+    found = {
+        dig(container, "securityContext", "runAsUser", default=usual)
+        for container in (*(spec.get("initContainers") or ()), *spec["containers"])
+    }
+    return found.pop() if len(found) == 1 else None
 
 
 def _projected(projector: Projector, pod: Obj, source: Obj, mode: int) -> Payload:
@@ -186,7 +199,7 @@ def _file(content: Content, now: float, group: int | None) -> Node:
     else:
         node = Generated(content.data, mode)
         node.mtime = now
-    node.gid = group or 0
+    node.uid, node.gid = content.user, group or 0
     return node
 
 
