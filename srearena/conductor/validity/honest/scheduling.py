@@ -22,7 +22,9 @@ class Tolerated(Honest):
         return list(found)
 
     def applies(self, scene: Scene) -> bool:
-        return super().applies(scene) and bool(self._taints(scene))
+        """Where nothing else is at fault."""
+        changed = [entity for origin in scene.problem.origins for entity in origin.changed]
+        return super().applies(scene) and all(one.kind == "Node" for one in changed) and bool(self._taints(scene))
 
     def play(self, scene: Scene) -> Play:
         tolerations = [
