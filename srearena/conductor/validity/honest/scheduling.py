@@ -23,8 +23,7 @@ class Tolerated(Honest):
 
     def applies(self, scene: Scene) -> bool:
         """Where nothing else is at fault."""
-        changed = [entity for origin in scene.problem.origins for entity in origin.changed]
-        return super().applies(scene) and all(one.kind == "Node" for one in changed) and bool(self._taints(scene))
+        return super().applies(scene) and len(scene.problem.origins) == 1 and bool(self._taints(scene))
 
     def play(self, scene: Scene) -> Play:
         tolerations = [
