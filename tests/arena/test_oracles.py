@@ -100,6 +100,8 @@ def test_that_an_object_is_gone_is_a_complaint_and_no_failure_of_grading() -> No
 
 
 TOKEN = "kubernetes.io/service-account-token"
+LABELS = {"app": "web"}
+SELECTING = {"selector": {"matchLabels": LABELS}}
 
 
 class _Growing:
@@ -115,13 +117,15 @@ class _Growing:
         self._listed.append(resource)
         generated = {"pods": ("Pod", "ReplicaSet", "r2"), "replicasets.apps": ("ReplicaSet", "Deployment", "d")}
         if resource == "deployments.apps":
-            return [{"kind": "Deployment", "metadata": {"name": "web", "namespace": "default", "uid": "d"}}]
+            metadata = {"name": "web", "namespace": "default", "uid": "d"}
+            return [{"kind": "Deployment", "metadata": metadata, "spec": SELECTING}]
         if resource not in generated or (resource == "replicasets.apps" and "pods" not in self._listed):
             return []
         kind, owner, uid = generated[resource]
         reference = {"apiVersion": "apps/v1", "kind": owner, "uid": uid, "controller": True}
         metadata = {"name": resource, "namespace": "default", "uid": "r2" if kind == "ReplicaSet" else "p"}
-        return [{"kind": kind, "metadata": {**metadata, "ownerReferences": [reference]}}]
+        owned = {**metadata, "labels": LABELS, "ownerReferences": [reference]}
+        return [{"kind": kind, "metadata": owned, "spec": SELECTING}]
 
 
 def test_what_is_made_during_a_capture_has_an_owner_in_it() -> None:
@@ -187,10 +191,12 @@ class _Collected:
         return [
             {
                 "kind": kind,
+                "spec": SELECTING,
                 "metadata": {
                     "name": name,
                     "namespace": "default",
                     "uid": uid,
+                    "labels": LABELS,
                     "ownerReferences": [
                         {"apiVersion": owner[0], "kind": owner[1], "uid": owner[2], "controller": True}
                     ],
