@@ -7,6 +7,7 @@ who uses this resets runs first.
 from __future__ import annotations
 
 import logging
+import os
 import queue
 import signal
 import sys
@@ -28,8 +29,8 @@ class RayUnavailable(SreArenaError):
     """Ray is not installed, or there is no cluster at the address."""
 
 
-class _OwnOutput:
-    """Standard output without what Ray's threads print there on lost nodes: that goes to standard error."""
+class _OwnStream:
+    """A text stream without what Ray's threads print there on lost nodes: that goes to standard error."""
 
     def __init__(self, output: TextIO) -> None:
         self.output = output
@@ -40,6 +41,41 @@ class _OwnOutput:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.output, name)
+
+
+class OwnOutput:
+    """Standard output for what we print alone, until it is restored.
+
+    Ray's threads print to `sys.stdout`, and its C++ part writes to file descriptor 1.
+    """
+
+    def __init__(self) -> None:
+        self._before = sys.stdout
+        self._descriptor: int | None = None
+        output = self._before
+        if _is_standard_output(output):
+            output.flush()
+            self._descriptor = os.dup(1)
+            os.dup2(2, 1)
+            output = open(self._descriptor, "w", buffering=1, encoding=output.encoding, closefd=False)  # noqa: SIM115
+        self._output = output
+        sys.stdout = cast(TextIO, _OwnStream(output))
+
+    def restore(self) -> None:
+        """What is printed goes where it went before; calling it again does nothing."""
+        self._output.flush()
+        if self._descriptor is not None:
+            os.dup2(self._descriptor, 1)
+            os.close(self._descriptor)
+            self._descriptor, self._output = None, self._before
+        sys.stdout = self._before
+
+
+def _is_standard_output(stream: TextIO) -> bool:
+    try:
+        return stream.fileno() == 1
+    except (OSError, ValueError):  # a stream in memory
+        return False
 
 
 class RayMachines(Closeable):
@@ -54,6 +90,7 @@ class RayMachines(Closeable):
             raise RayUnavailable("--executor ray needs Ray: pip install 'srearena[ray]'") from problem
         self.ray: Any = ray
         ending = signal.getsignal(signal.SIGTERM)
+        self._output = OwnOutput()
         try:
             ray.init(
                 address=address or "auto", log_to_driver=False, logging_level=logging.ERROR, configure_logging=False
@@ -61,10 +98,11 @@ class RayMachines(Closeable):
         except (ConnectionError, RuntimeError, ValueError) as problem:
             line = str(problem).splitlines()[0]
             raise RayUnavailable(f"no Ray cluster at {address or 'auto'}: {line}; start one: ray start") from problem
+        finally:
+            if not ray.is_initialized():
+                self._output.restore()
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, ending)
-        self._output = sys.stdout
-        sys.stdout = cast(TextIO, _OwnOutput(self._output))
         self._cpus, self._resources = cpus, dict(resources or {})
         self._lock = threading.Lock()
         self._pending: set[Any] = set()
@@ -114,7 +152,7 @@ class RayMachines(Closeable):
 
     def close(self) -> None:
         self.ray.shutdown()
-        sys.stdout = self._output
+        self._output.restore()
 
     def stream(self, work: Work, chunks: Sequence[Mapping[Hashable, Any]]) -> Iterator[tuple[Hashable, Any]]:
         """Do chunks of named items on the machines, and yield names and results as they are done.

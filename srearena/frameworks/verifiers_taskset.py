@@ -7,6 +7,7 @@ reward comes from the oracles of `srearena run`. Worlds are prepared once and fo
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from srearena.conductor.actions.toolbox import Toolbox
 from srearena.conductor.episode.episode import describe, instructions_for
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.stages import USUAL, in_order, select_stages
+from srearena.errors import SreArenaError
 from srearena.frameworks.incidents import IncidentPool, framework_spec, select_problems
 
 TASKSET = "srearena-incidents"
@@ -71,6 +73,9 @@ class IncidentsEnv(vf.Env[IncidentsEnvConfig]):
     """One episode for one rollout."""
 
     def __init__(self, config: IncidentsEnvConfig) -> None:
+        # Without it every rollout fails inside verifiers, and that looks like a model that earns nothing.
+        if shutil.which("uv") is None:
+            raise SreArenaError("verifiers starts its chat program with uv, which is not on PATH: pip install uv")
         super().__init__(config)
         self._pools: dict[tuple[str, ...], IncidentPool] = {}
 

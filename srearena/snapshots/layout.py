@@ -85,8 +85,8 @@ def _is_text(name: str) -> bool:
 def _leads_out(path: Path, root: Path) -> bool:
     """Whether a path is a link out of the recording, or one that leads nowhere."""
     try:
-        return path.is_symlink() and not path.resolve().is_relative_to(root)
-    except (OSError, RuntimeError):  # a loop of links
+        return path.is_symlink() and not path.resolve(strict=True).is_relative_to(root)
+    except (OSError, RuntimeError):  # a loop of links; Python 3.13 raises for it only with `strict`
         return True
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,25 @@ def test_a_node_lost_half_way_loses_no_trial_and_proofs_run_there_too(tmp_path: 
         verify = command("verify", "--runs", PROBLEMS[1], "--json", *where)
         proven = subprocess.run(verify, env=environment, capture_output=True, text=True, check=False)
         assert [one["valid"] for one in rows(proven.stdout)] == [True], proven.stderr
+
+
+def test_what_ray_prints_is_not_taken_for_our_output() -> None:
+    code = """
+import os, threading
+from srearena.ray_machines import OwnOutput
+own = OwnOutput()
+os.write(1, b"native code of Ray\\n")
+listener = threading.Thread(target=print, args=("a thread of Ray",), name="ray_listen_error_messages")
+listener.start()
+listener.join()
+print("ours")
+own.restore()
+own.restore()
+print("after")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "ours\nafter\n"
+    assert done.stderr == "native code of Ray\na thread of Ray\n"
 
 
 def test_what_shares_a_system_goes_to_one_machine_in_chunks_that_keep_all_busy() -> None:

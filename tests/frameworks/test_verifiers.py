@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,30 @@ def script(body: dict[str, Any], number: int) -> Turn:
     return Turn(f'```\nsubmit("{"Yes" if script.answers == 1 else "No"}")\n```')
 
 
+REFUSED = """
+from srearena.errors import SreArenaError
+from srearena_incidents import load_environment
+try:
+    load_environment()
+except SreArenaError as problem:
+    assert "uv" in str(problem)
+else:
+    raise AssertionError("accepted")
+"""
+
+
+def path_with_uv(python: str) -> str:
+    """Where `uv` is found: that of the framework's environment, of the tests' own, or of the machine."""
+    return os.pathsep.join((str(Path(python).parent), str(Path(sys.executable).parent), os.environ["PATH"]))
+
+
 def test_the_taskset_is_found_by_its_name(tmp_path: Path) -> None:
-    run_code(python_with("verifiers", "verifiers"), FOUND, tmp_path)
+    python = python_with("verifiers", "verifiers")
+    run_code(python, FOUND, tmp_path, PATH=path_with_uv(python))
+
+
+def test_an_environment_without_uv_is_refused_at_once(tmp_path: Path) -> None:
+    run_code(python_with("verifiers", "verifiers"), REFUSED, tmp_path, PATH=str(tmp_path))
 
 
 @pytest.mark.timeout(900)
@@ -45,8 +68,7 @@ def test_the_example_of_the_documentation_rewards_what_the_model_did(tmp_path: P
     python = python_with("verifiers", "verifiers")
     script.answers = 0
     with serving(script) as model:
-        tools = f"{Path(python).parent}:{os.environ['PATH']}"
-        variables = {"OPENAI_BASE_URL": f"{model.url}/v1", "OPENAI_API_KEY": "none", "PATH": tools}
+        variables = {"OPENAI_BASE_URL": f"{model.url}/v1", "OPENAI_API_KEY": "none", "PATH": path_with_uv(python)}
         done = run_code(python, example_of("verifiers.md"), tmp_path, **variables)
     assert "[0.0, 1.0]" in done.stdout
     assert PROBLEM not in json.dumps(model.requests)
