@@ -11,15 +11,27 @@ from typing import Any
 
 import pytest
 
+from srearena.conductor.problems.admission import AdmissionWebhookTlsMismatch
 from srearena.conductor.shared_cluster.telemetry import stack
+from srearena.generators.fault.actors import KUBECTL
+from srearena.generators.fault.inject_node import FORTIO
 from srearena.generators.workload.wrk import IMAGE as WRK_IMAGE
 from srearena.service.apps import find_application
 from srearena.service.manifests import images_of
-from tests.real_cluster.applications import APPLICATIONS, bundles, hotel_reservation, parse_source, telemetry
+from tests.real_cluster.applications import (
+    APPLICATIONS,
+    actors,
+    bundles,
+    hotel_reservation,
+    parse_source,
+    telemetry,
+)
 from tests.real_cluster.compiling import SourceFolder
 from tests.real_cluster.fingerprints import agreement, differences, state_of, workload_of
 from tests.real_cluster.images import Image, tar_layer, write_archive
 from tests.real_cluster.machines import RealClusterError
+from tests.real_cluster.signals import words
+from tests.real_cluster.transfer import row
 
 
 def full_name(image: str) -> str:
@@ -64,6 +76,12 @@ def test_every_image_of_hotel_reservation_can_be_made(tmp_path: Path) -> None:
     made = set(hotel_reservation(SourceFolder("hotel_reservation", tmp_path)).images)
     app = find_application("hotel_reservation")
     assert made == {full_name(image) for image in [*app.images(), WRK_IMAGE]}
+
+
+def test_faults_that_act_in_the_cluster_have_the_images_they_name() -> None:
+    made = set(actors().images)
+    server = AdmissionWebhookTlsMismatch.server["image"]
+    assert {full_name(KUBECTL), full_name(FORTIO), server} == made
 
 
 def test_images_of_the_telemetry_have_the_names_of_its_manifests() -> None:
@@ -120,12 +138,35 @@ def test_a_crashing_container_looks_the_same_at_every_moment() -> None:
 
 
 def test_agreement_is_the_share_of_symptoms_that_both_show() -> None:
-    one = {"pods": ["a: Running ready", "b: Pending not ready", "c: Failed not ready"], "warnings": []}
-    other = {"pods": ["a: Running ready", "b: Running ready", "c: Failed not ready"], "warnings": ["Pod b: Failed"]}
+    one = {"pods": ["a: Running ready", "b: Pending not ready", "c: Failed not ready"], "warnings": [], "restarts": []}
+    other = {
+        "pods": ["a: Running ready", "b: Running ready", "c: Failed not ready"],
+        "warnings": ["Pod b: Failed"],
+        "restarts": [],
+        "alerts": ["PodFailed c"],
+    }
     shares = agreement(one, other)
     assert shares["pods"] == pytest.approx(1 / 3), "b differs, c agrees, and a is healthy on both"
     assert shares["warnings"] == 0 and shares["restarts"] is None
+    assert "alerts" not in shares, "one of them was recorded without"
     assert differences(one, other) == {
         "pods": (["b: Pending not ready"], ["b: Running ready"]),
         "warnings": ([], ["Pod b: Failed"]),
     }
+
+
+def test_golden_signals_in_words() -> None:
+    steady = {"traffic": [10.0, 8.0], "latency": [5.0, 9.0], "errors": [0.0, 0.05]}
+    slow = {"traffic": [10.0, 2.0], "latency": [5.0, 400.0], "errors": [0.0, 0.5]}
+    rare = {"traffic": [0.1, 0.0], "latency": [5.0, 0.0], "errors": [0.0, 0.0]}
+    silent = {"traffic": [10.0, 0.0], "latency": [5.0, 0.0], "errors": [0.0, 0.0]}
+    found = words({"steady": steady, "slow": slow, "rare": rare, "silent": silent})
+    assert found == ["silent: no traffic", "slow: errors", "slow: less traffic", "slow: slower, 100 times"]
+
+
+@pytest.mark.parametrize(("real", "cell"), [(None, "not recorded"), (20.0, "5 / 20")])
+def test_an_older_recording_has_no_times(real: float | None, cell: str) -> None:
+    empty: dict[str, Any] = {"fingerprint": {}, "steps": {}, "notes": []}
+    recorded = empty if real is None else {**empty, "first": {"warning": real}, "recovery": real}
+    line = row("x", recorded, {**empty, "first": {"alert": 9.0, "warning": 5.0}, "recovery": 5.0})
+    assert line.endswith(f"| equal | {cell} | {cell} |")

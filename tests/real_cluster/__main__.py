@@ -15,7 +15,7 @@ from srearena.errors import SreArenaError
 from tests.real_cluster import addons, programs
 from tests.real_cluster.applications import bundles, parse_source
 from tests.real_cluster.certificates import Authority
-from tests.real_cluster.compiling import SourceFolder
+from tests.real_cluster.compiling import CLUSTER, SourceFolder
 from tests.real_cluster.images import BUSYBOX, PYTHON, Image, write_archive
 from tests.real_cluster.layout import CONTROL_PLANE, KUBECONFIG, KUBERNETES, PROGRAM, STATE, Node
 from tests.real_cluster.machines import (
@@ -29,7 +29,6 @@ from tests.real_cluster.machines import (
 )
 
 APPLICATIONS = STATE / "applications.tar"
-SOURCES = Path(__file__).parent / "binaries"
 NEEDED = {
     "containerd": "containerd",
     "runc": "runc",
@@ -47,7 +46,7 @@ def build(sources: Sequence[SourceFolder] = (), *, tools: bool = True) -> dict[s
 
     Without `tools` only what runs on the cluster.
     """
-    wanted = [program for program in addons.PROGRAMS if tools or program.image]
+    wanted = [program for program in addons.PROGRAMS if tools or program is not addons.HELM]
     missing = [program for program in wanted if not program.path.exists()]
     if (missing or not PROGRAM.exists()) and not shutil.which("go"):
         raise RealClusterError("go is not installed: the cluster is compiled from its published modules")
@@ -67,8 +66,8 @@ def _build_kubernetes() -> None:
     unfinished = PROGRAM.with_suffix(".unfinished")
     command = ["go", "build", "-buildvcs=false", "-ldflags", flags, "-o", str(unfinished), "."]
     environment = {**os.environ, "GOFLAGS": os.environ.get("GOFLAGS", "-p=1")}
-    if subprocess.run(["nice", "-n", "5", *command], cwd=SOURCES, env=environment, check=False).returncode:
-        raise RealClusterError(f"the cluster's programs do not compile; see above, sources in {SOURCES}")
+    if subprocess.run(["nice", "-n", "5", *command], cwd=CLUSTER, env=environment, check=False).returncode:
+        raise RealClusterError(f"the cluster's programs do not compile; see above, sources in {CLUSTER}")
     unfinished.rename(PROGRAM)
 
 
@@ -111,6 +110,8 @@ def up(workers: int, *, with_nodes: bool, sources: Sequence[SourceFolder] = ()) 
         whole = STATE / "addons.yaml"
         whole.write_text(addons.manifests())
         kubectl("apply", "-f", str(whole))
+        for node in nodes:
+            start_program(node, "kube-router", programs.kube_router(node, keys))
         for deployment in addons.DEPLOYMENTS:
             namespace, name = deployment.split("/")
             kubectl("rollout", "status", "deployment", name, "-n", namespace, "--timeout=180s")

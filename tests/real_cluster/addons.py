@@ -9,11 +9,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.real_cluster.compiling import Program
+from tests.real_cluster.compiling import Dependency, Program
 
 BORN_WITH = Path(__file__).parents[2] / "srearena/cluster/embedded/bootstrap/manifests"
 OWN = Path(__file__).parent / "manifests"
-MANIFESTS = (BORN_WITH / "dns.yaml", BORN_WITH / "storage.yaml", OWN / "provisioner.yaml", BORN_WITH / "metrics.yaml")
+MANIFESTS = (
+    BORN_WITH / "dns.yaml",
+    BORN_WITH / "storage.yaml",
+    OWN / "provisioner.yaml",
+    BORN_WITH / "metrics.yaml",
+    OWN / "network-policies.yaml",
+)
 DEPLOYMENTS = ("kube-system/coredns", "local-path-storage/local-path-provisioner", "kube-system/metrics-server")
 
 
@@ -30,8 +36,17 @@ LOCAL_PATH_PROVISIONER = Program(
     "v0.0.30",
     "docker.io/rancher/local-path-provisioner:v0.0.30",
 )
+# The project's own module is not on the proxy; k3s maintains a fork of it.
+KUBE_ROUTER = Dependency(
+    "kube-router",
+    "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router",
+    "v2.6.2",
+    module="github.com/cloudnativelabs/kube-router/v2",
+    fork="github.com/k3s-io/kube-router/v2",
+)
+"""Runs on every node, beside kube-proxy, for network policies only."""
 HELM = Program("helm", "helm.sh/helm/v3/cmd/helm", "v3.19.0")
-PROGRAMS = (COREDNS, METRICS_SERVER, LOCAL_PATH_PROVISIONER, HELM)
+PROGRAMS = (COREDNS, METRICS_SERVER, LOCAL_PATH_PROVISIONER, KUBE_ROUTER, HELM)
 
 
 def manifests() -> str:

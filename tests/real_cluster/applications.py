@@ -12,19 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from srearena.generators.fault.actors import KUBECTL as ACTOR_IMAGE
-from tests.real_cluster.compiling import SOURCES, Dependency, Program, SourceFolder
+from tests.real_cluster.compiling import SOURCES, Dependency, Part, Program, SourceFolder
 from tests.real_cluster.images import Image, debian_image, program_image, tar_layer
+from tests.real_cluster.layout import KUBERNETES
 from tests.real_cluster.machines import RealClusterError
 
 DASH = Path("/bin/dash")
 MEMCACHED = Path("/usr/bin/memcached")
 WRK = Path("/usr/bin/wrk")
 KUBECTL = Path("/usr/bin/kubectl")
+NODE_EXPORTER = Path("/usr/bin/prometheus-node-exporter")
 PACKAGES = {
     DASH: "dash",
     MEMCACHED: "memcached",
     WRK: "wrk",
     KUBECTL: "kubernetes-client",
+    NODE_EXPORTER: "prometheus-node-exporter",
 }
 """Programs of this machine, and the Debian packages they come from."""
 
@@ -45,6 +48,35 @@ KUBE_STATE_METRICS = Dependency(
     "v2.18.0",
     "registry.k8s.io/kube-state-metrics/kube-state-metrics:v2.16.0",
 )
+# Debian's is built without service discovery for Kubernetes. The module's pages are not in it: there is only the API.
+PROMETHEUS = Dependency(
+    "prometheus",
+    "github.com/prometheus/prometheus/cmd/prometheus",
+    "v0.315.0",
+    "docker.io/prom/prometheus:v3.5.0",
+    tags="remove_all_sd,enable_kubernetes_sd",
+)
+_CONTRIB = "github.com/open-telemetry/opentelemetry-collector-contrib"
+COLLECTOR = Dependency(
+    "otelcol",
+    f"{_CONTRIB}/connector/spanmetricsconnector",
+    "v0.155.0",
+    "docker.io/otel/opentelemetry-collector-contrib:0.132.0",
+    main="otelcol",
+    also=(
+        f"{_CONTRIB}/receiver/jaegerreceiver",
+        f"{_CONTRIB}/exporter/prometheusexporter",
+        f"{_CONTRIB}/extension/healthcheckextension",
+        "go.opentelemetry.io/collector/otelcol",
+        "go.opentelemetry.io/collector/receiver/otlpreceiver",
+        "go.opentelemetry.io/collector/processor/batchprocessor",
+        "go.opentelemetry.io/collector/exporter/otlpexporter",
+    ),
+)
+AGNHOST = Part(
+    "agnhost", "k8s.io/kubernetes/test/images/agnhost", KUBERNETES, "registry.k8s.io/e2e-test-images/agnhost:2.53"
+)
+FORTIO = Dependency("fortio", "fortio.org/fortio", "v1.75.3", "docker.io/fortio/fortio:1.69.5")
 NETCAT = Dependency("nc", "", "1", main="nc")
 PROBE = "docker.io/library/busybox:1.36"
 
@@ -54,13 +86,9 @@ LEFT_OUT = {
     "update_incompatible_correlated": "FerretDB reads its files in every version",
     "feature_flag_latent_bug": "the source has no such flag",
     "search_rate_retry_collapse": "the source does not read the settings that are its fault",
-    "network_policy_block": "the pod network does not enforce network policies",
     "expired_tls": "no image of the ingress controller can be made",
     "ingress_misroute": "no image of the ingress controller can be made",
-    "admission_webhook_tls_mismatch": "no image of its webhook server (agnhost) is made",
-    "cumulative_admission_webhook_timeout": "no image of its webhook server (agnhost) is made",
-    "node_conntrack_exhaustion": "no image of its load generator (fortio) is made",
-    "file_descriptor_exhaustion": "no image of its load generator (fortio) is made",
+    "node_conntrack_exhaustion": "the nodes share the limit of one kernel, which the fault would reach for the machine",
     "auth_miss_mongodb": "FerretDB with SQLite has no users and no TLS",
     "revoke_auth_mongodb": "FerretDB with SQLite has no users",
     "storage_user_unregistered": "FerretDB with SQLite has no users",
@@ -145,17 +173,31 @@ def probes() -> Bundle:
 
 
 def actors() -> Bundle:
-    """The image of faults that act in the cluster: a shell and kubectl."""
-    image = debian_image(KUBECTL, {"Entrypoint": ["kubectl"]})
-    return Bundle((), {f"docker.io/{ACTOR_IMAGE}": image}, (KUBECTL,))
+    """The images of faults that act in the cluster: a shell with kubectl, a webhook server, a load generator."""
+    return Bundle(
+        (AGNHOST, FORTIO),
+        {
+            f"docker.io/{ACTOR_IMAGE}": debian_image(KUBECTL, {"Entrypoint": ["kubectl"]}),
+            AGNHOST.image: program_image(AGNHOST),
+            FORTIO.image: program_image(FORTIO),
+        },
+        (KUBECTL,),
+    )
 
 
 def telemetry() -> Bundle:
-    """The programs that are installed into `observe`, as far as they can be made here.
-
-    Debian's Prometheus cannot read the configuration: it is built without service discovery for Kubernetes.
-    """
-    return Bundle((KUBE_STATE_METRICS,), {KUBE_STATE_METRICS.image: program_image(KUBE_STATE_METRICS)})
+    """The programs that are installed into `observe`, as far as they can be made here."""
+    return Bundle(
+        (KUBE_STATE_METRICS, PROMETHEUS),
+        {
+            KUBE_STATE_METRICS.image: program_image(KUBE_STATE_METRICS),
+            PROMETHEUS.image: program_image(PROMETHEUS),
+            "quay.io/prometheus/node-exporter:v1.9.1": debian_image(
+                NODE_EXPORTER, {"Entrypoint": [str(NODE_EXPORTER)]}
+            ),
+        },
+        (NODE_EXPORTER,),
+    )
 
 
 APPLICATIONS = {"hotel_reservation": hotel_reservation}

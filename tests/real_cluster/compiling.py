@@ -15,6 +15,8 @@ from tests.real_cluster.machines import RealClusterError
 
 SOURCES = Path(__file__).parent / "sources"
 """Programs of our own: a folder with a `main.go` each."""
+CLUSTER = Path(__file__).parent / "binaries"
+"""The module of the cluster's own programs, where Kubernetes' modules have their versions."""
 _UNFINISHED = CACHE / "unfinished"
 
 
@@ -50,10 +52,15 @@ class Program:
 class Dependency(Program):
     """A program whose module has `replace` lines, which `go install` refuses: built as a dependency of an empty module.
 
-    `main` names a folder of `sources` where the module has no program of its own, or where there is no module at all.
+    `main` names a folder of `sources` where the module has no program of its own, or where there is no module at all;
+    it needs the modules `also` at that version, too. `fork` is the module that really has the source, at that version.
     """
 
     main: str = ""
+    also: tuple[str, ...] = ()
+    tags: str = ""
+    module: str = ""
+    fork: str = ""
 
     def _compile(self) -> None:
         folder = CACHE / "modules" / f"{self.name}-{self.version}"
@@ -61,14 +68,28 @@ class Dependency(Program):
         folder.mkdir(parents=True)
         _go("mod", "init", f"srearena/{self.name}", folder=folder, what=self.name)
         package = self.package
-        if package:
-            _go("get", f"{package}@{self.version}", folder=folder, what=self.name)
+        if self.fork:
+            edits = (f"-require={self.module}@{self.version}", f"-replace={self.module}={self.fork}@{self.version}")
+            _go("mod", "edit", *edits, folder=folder, what=self.name)
+        elif package:
+            wanted = [f"{one}@{self.version}" for one in (package, *self.also)]
+            _go("get", *wanted, folder=folder, what=self.name)
         if self.main:
             shutil.copy(SOURCES / self.main / "main.go", folder)
             package = "."
             _go("mod", "tidy", folder=folder, what=self.name)
         output = str(_UNFINISHED / self.name)
-        _go("build", "-mod=mod", "-ldflags", "-s -w", "-o", output, package, folder=folder, what=self.name)
+        options = ("-mod=mod", "-tags", self.tags, "-ldflags", "-s -w", "-o", output)
+        _go("build", *options, package, folder=folder, what=self.name)
+
+
+@dataclass(frozen=True)
+class Part(Program):
+    """A program of a module that the cluster's own programs are built from."""
+
+    def _compile(self) -> None:
+        options = ("-ldflags", "-s -w", "-o", str(_UNFINISHED / self.name))
+        _go("build", *options, self.package, folder=CLUSTER, what=self.name)
 
 
 @dataclass(frozen=True)

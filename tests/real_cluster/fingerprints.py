@@ -7,15 +7,17 @@ well.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from dataclasses import dataclass, field
 from typing import Any
 
+from srearena.conductor.actions.telemetry import Telemetry
 from srearena.service.apps.base import Application
 from srearena.service.errors import ApiRefused
 from srearena.service.kubernetes import Kubernetes, Obj
+from tests.real_cluster.signals import Signals, first_moment, take_alerts, take_signals, words
+from tests.real_cluster.spans import Span, seconds, services, spans
 
 Fingerprint = dict[str, list[str]]
 FEATURES = (
@@ -27,13 +29,13 @@ FEATURES = (
     "requests",
     "failing spans",
     "errors in logs",
+    "signals",
+    "alerts",
 )
-_JAEGER, _JAEGER_PORT = "jaeger", 16686
 LINES = "error lines"
 """Samples of what was logged, to explain a difference. Not compared: versions of a program word it differently."""
 _SAMPLES, _LONGEST = 5, 160
 _VARIABLE = re.compile(r"\S*/(?=[\w.-]+\.go:)|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b\d[\d:.TZ-]*")
-_TRACES = 1500
 _HEALTHY = (": Running ready", ": works")
 _COLOURS = re.compile("\x1b\\[[0-9;]*m")
 _COMPLAINT = re.compile(
@@ -41,45 +43,65 @@ _COMPLAINT = re.compile(
 )
 
 
-def take_fingerprint(app: Application, api: Kubernetes, since: str) -> Fingerprint:
-    """The fingerprint of an application's namespaces; events, restarts, spans and log lines count from `since` on."""
+@dataclass(slots=True)
+class Observation:
+    """A fingerprint, the numbers behind it, and the seconds from the fault to its first signs."""
+
+    fingerprint: Fingerprint = field(default_factory=dict)
+    signals: Signals = field(default_factory=dict)
+    first: dict[str, float] = field(default_factory=dict)
+
+
+def observe(app: Application, api: Kubernetes, since: str, telemetry: Telemetry | None) -> Observation:
+    """The incident in an application's namespaces; events, restarts, spans and log lines count from `since` on.
+
+    Without telemetry nothing is said about alerts.
+    """
     pods = [pod for name in app.namespaces for pod in api.list("pods", name)]
     events = [event for name in app.namespaces for event in api.list("events", name)]
     slices = [piece for name in app.namespaces for piece in api.list("endpointslices", name)]
-    services = [service for name in app.namespaces for service in api.list("services", name)]
+    published = [service for name in app.namespaces for service in api.list("services", name)]
     deployments = [one for name in app.namespaces for one in api.list("deployments", name)]
+    injected, now = seconds(since), seconds(api.now())
     errors: dict[str, set[str]] = {}
     for pod in pods:
         errors.setdefault(workload_of(pod), set()).update(_error_lines(api, pod, since))
+    failing = _failing_spans(app, api, injected, now)
+    warnings = [one for one in events if one.get("type") == "Warning" and _since(_last_seen(one), since)]
+    signals = take_signals(app, api, injected, now)
     found: dict[str, Iterable[str]] = {
         "pods": (f"{workload_of(pod)}: {state_of(pod)}" for pod in pods),
         "workloads": (
             f"{one['metadata']['name']}: {reason}" for one in deployments for reason in _unhealthy_conditions(one)
         ),
         "restarts": (workload_of(pod) for pod in pods if _restarted(pod, since)),
-        "warnings": (
-            f"{_stem(event)}: {event.get('reason')}"
-            for event in events
-            if event.get("type") == "Warning" and _since(_last_seen(event), since)
-        ),
-        "empty services": _empty(services, slices),
+        "warnings": (f"{_stem(event)}: {event.get('reason')}" for event in warnings),
+        "empty services": _empty(published, slices),
         "requests": _requests(app, api),
-        "failing spans": _failing_spans(app, api, since),
+        "failing spans": (span.name for span in failing),
         "errors in logs": (workload for workload, lines in errors.items() if lines),
+        "signals": words(signals),
     }
-    fingerprint = {feature: sorted(set(found[feature])) for feature in FEATURES}
+    moments = {
+        "warning": first_moment((seconds(_first_seen(event)) for event in warnings), injected),
+        "failing span": first_moment((span.start for span in failing), injected),
+    }
+    if telemetry is not None:
+        found["alerts"], moments["alert"] = take_alerts(app, telemetry, injected, now)
+    fingerprint = {feature: sorted(set(found[feature])) for feature in FEATURES if feature in found}
     samples = (f"{name}: {line}" for name, lines in errors.items() for line in sorted(lines)[:_SAMPLES])
-    return {**fingerprint, LINES: sorted(samples)}
+    first = {name: moment for name, moment in moments.items() if moment is not None}
+    return Observation({**fingerprint, LINES: sorted(samples)}, signals, first)
 
 
 def agreement(one: Fingerprint, other: Fingerprint) -> dict[str, float | None]:
     """By feature, the share of symptoms that both fingerprints have; None where neither has any.
 
-    What both show as healthy is no agreement about an incident.
+    What both show as healthy is no agreement about an incident. What one of them has not recorded is left out.
     """
     shares: dict[str, float | None] = {}
-    for feature in FEATURES:
-        left, right = set(one.get(feature, ())), set(other.get(feature, ()))
+    for feature in _recorded(one, other):
+        left, right = set(one[feature]), set(other[feature])
         common = {text for text in left & right if not text.endswith(_HEALTHY)}
         symptoms = common | (left ^ right)
         shares[feature] = len(common) / len(symptoms) if symptoms else None
@@ -89,11 +111,15 @@ def agreement(one: Fingerprint, other: Fingerprint) -> dict[str, float | None]:
 def differences(one: Fingerprint, other: Fingerprint) -> dict[str, tuple[list[str], list[str]]]:
     """By feature, what only the first and what only the second has; equal features are left out."""
     found = {}
-    for feature in FEATURES:
-        left, right = set(one.get(feature, ())), set(other.get(feature, ()))
+    for feature in _recorded(one, other):
+        left, right = set(one[feature]), set(other[feature])
         if left != right:
             found[feature] = (sorted(left - right), sorted(right - left))
     return found
+
+
+def _recorded(one: Fingerprint, other: Fingerprint) -> list[str]:
+    return [feature for feature in FEATURES if feature in one and feature in other]
 
 
 def workload_of(pod: Mapping[str, Any]) -> str:
@@ -160,6 +186,10 @@ def _last_seen(event: Mapping[str, Any]) -> str:
     return str(series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime") or "")
 
 
+def _first_seen(event: Mapping[str, Any]) -> str:
+    return str(event.get("eventTime") or event.get("firstTimestamp") or event["metadata"]["creationTimestamp"])
+
+
 def _stem(event: Mapping[str, Any]) -> str:
     """Kind and name of the object an event is about, without the parts that are drawn at random."""
     about = event.get("involvedObject") or {}
@@ -195,28 +225,9 @@ def _unhealthy_conditions(deployment: Mapping[str, Any]) -> Iterator[str]:
             yield f"{one['type']} {one['status']} {one.get('reason')}"
 
 
-def _failing_spans(app: Application, api: Kubernetes, since: str) -> Iterable[str]:
-    """Service and operation of the spans that are marked as failed, from the application's own Jaeger."""
-    if api.find("services", _JAEGER, app.namespace) is None:
-        return []
-    window = f"start={_microseconds(since)}&end={_microseconds(api.now())}"
-    found = set()
-    for service in _jaeger(app, api, "/api/services"):
-        for trace in _jaeger(app, api, f"/api/traces?service={service}&limit={_TRACES}&{window}"):
-            for span in trace["spans"]:
-                if any(tag["key"] == "error" and tag["value"] in (True, "true") for tag in span.get("tags") or ()):
-                    process = trace["processes"][span["processID"]]["serviceName"]
-                    found.add(f"{process}: {span['operationName']}")
-    return found
-
-
-def _jaeger(app: Application, api: Kubernetes, path: str) -> list[Any]:
-    reply = api.request_service(_JAEGER, _JAEGER_PORT, path, app.namespace, timeout=60.0)
-    return list(json.loads(reply.text).get("data") or ()) if reply.ok else []
-
-
-def _microseconds(moment: str) -> int:
-    return int(datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp() * 1_000_000)
+def _failing_spans(app: Application, api: Kubernetes, start: float, end: float) -> list[Span]:
+    """The spans that are marked as failed, from the application's own Jaeger."""
+    return [span for name in services(app, api) for span in spans(app, api, name, start, end) if span.failed]
 
 
 def _error_lines(api: Kubernetes, pod: Mapping[str, Any], since: str) -> set[str]:

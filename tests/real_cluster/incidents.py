@@ -12,12 +12,15 @@ import argparse
 import json
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from srearena.cluster import NodeAccess
+from srearena.cluster import Cluster, ClusterError, NodeAccess
+from srearena.conductor.actions.telemetry import Telemetry
 from srearena.conductor.episode.environment import open_cluster
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.episode.spec import EpisodeSpec, Timeline
@@ -31,9 +34,11 @@ from srearena.conductor.stages import USUAL
 from srearena.conductor.validity.player import run_script
 from srearena.config import Config, TelemetryConfig
 from srearena.errors import SreArenaError
+from srearena.service.apps.base import Application
 from srearena.service.kubernetes import Kubernetes
-from tests.real_cluster.fingerprints import Fingerprint, take_fingerprint
+from tests.real_cluster.fingerprints import Observation, observe
 from tests.real_cluster.layout import KUBECONFIG
+from tests.real_cluster.spans import seconds
 
 RATE = 30
 """Requests a second: enough for every operation in two minutes, and little for two cores that are shared."""
@@ -42,6 +47,8 @@ START = 1_767_258_000.0
 TIMELINE = Timeline(before=45.0, after=75.0)
 """Under load before the fault, and with the fault before it is judged."""
 
+_PATIENCE, _PAUSE = 240.0, 2.0
+"""Seconds for which a recovery is awaited, and between two looks."""
 SHORTEST = {"_hold": 15.0, "_window": 15.0, "_timeout": 90.0}
 """Seconds for which checks watch or wait here, by the attribute that says so."""
 
@@ -55,7 +62,9 @@ class Played:
     steps: dict[str, bool] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
-    fingerprint: Fingerprint = field(default_factory=dict)
+    observed: Observation = field(default_factory=Observation)
+    recovery: float | None = None
+    """Seconds of the cluster's time from the beginning of the remedy until the application serves again."""
 
     @property
     def passed(self) -> bool:
@@ -69,7 +78,10 @@ class Played:
             "steps": self.steps,
             "notes": self.notes,
             "seconds": {key: round(value, 1) for key, value in self.seconds.items()},
-            "fingerprint": self.fingerprint,
+            "fingerprint": self.observed.fingerprint,
+            "signals": self.observed.signals,
+            "first": self.observed.first,
+            "recovery": self.recovery,
         }
 
 
@@ -132,20 +144,33 @@ class Incident:
             return
         episode.submit("No")
         self.played.seconds["injected"] = monotonic() - self._began
-        self.played.fingerprint = take_fingerprint(problem.app, problem.kubernetes, problem.injected_at)
-        self.say(json.dumps(self.played.fingerprint))
+        with _telemetry(episode.cluster) as telemetry:
+            self.played.observed = observe(problem.app, problem.kubernetes, problem.injected_at, telemetry)
+        self.say(json.dumps(self.played.observed.fingerprint))
         if not problem.repairable:
             return
         complaint = oracle.first_complaint()
         self._note("nothing fails", bool(complaint), "the oracle passes though nothing was done")
         self.say(f"judged: {complaint}")
+        began = seconds(problem.kubernetes.now())
         with tempfile.TemporaryDirectory() as home:
             done = run_script(problem.remedy, episode.kubeconfig, Path(home))
         self.played.seconds["repaired"] = monotonic() - self._began
         if done.returncode:
             self.played.notes.append(f"remedy: status {done.returncode}: {done.stderr.strip()[-300:]}")
+        self.played.recovery = self._recovered(episode.cluster, began)
+        self.say(f"serves again after {self.played.recovery} s")
         verdict = Verdict.from_answer(oracle.evaluate(None))
         self._note("remedy passes", verdict.passed, *verdict.reasons[:5])
+
+    def _recovered(self, cluster: Cluster, began: float) -> float | None:
+        """Seconds until every Deployment has its pods and every sample request works; None where they never do."""
+        app, api = self._problem.app, self._problem.kubernetes
+        while (spent := seconds(api.now()) - began) < _PATIENCE:
+            if serves(app, api):
+                return spent
+            cluster.wait(_PAUSE)
+        return None
 
     def _note(self, step: str, holds: bool, *reasons: str) -> None:
         self.played.steps[step] = self.played.steps.get(step, True) and holds
@@ -154,6 +179,30 @@ class Incident:
             for reason in reasons[:5]:
                 self.played.notes.append(f"{step}: {reason}")
                 self.say(f"    {reason}")
+
+
+def serves(app: Application, api: Kubernetes) -> bool:
+    """Whether every Deployment of the application has its pods, and every sample request works."""
+    for namespace in app.namespaces:
+        for one in api.list("deployments", namespace):
+            if (one.get("status") or {}).get("availableReplicas", 0) < one["spec"].get("replicas", 1):
+                return False
+    frontend = app.frontend
+    return frontend is None or all(frontend.probe(api, app.namespace, request).ok for request in frontend.requests)
+
+
+@contextmanager
+def _telemetry(cluster: Cluster) -> Iterator[Telemetry | None]:
+    """A client of the cluster's metrics and alerts; None where none are installed."""
+    try:
+        installed = bool(cluster.telemetry.prometheus)
+    except ClusterError:
+        installed = False
+    client = Telemetry(cluster)
+    try:
+        yield client if installed else None
+    finally:
+        client.close()
 
 
 def shorten(oracle: MitigationOracle) -> None:

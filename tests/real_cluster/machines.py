@@ -32,6 +32,7 @@ for place in {places}; do
 done
 ip link set lo up
 echo 1 > /proc/sys/net/ipv4/ip_forward
+echo 1 > /proc/sys/net/bridge/bridge-nf-call-iptables
 echo ready > {folder}/holder
 while :; do sleep 3600; done
 """

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from tests.real_cluster.addons import KUBE_ROUTER
 from tests.real_cluster.certificates import Authority
 from tests.real_cluster.layout import (
     API_SERVICE,
@@ -100,10 +101,24 @@ def kube_proxy(node: Node, keys: Path) -> list[str]:
         f"--kubeconfig={keys}/kube-proxy.kubeconfig",
         f"--hostname-override={node.name}",
         "--proxy-mode=iptables",
-        "--masquerade-all",
+        # Pods keep their address towards a Service's pods, so that network policies can tell who is there.
+        f"--cluster-cidr={POD_RANGE}",
         "--conntrack-max-per-core=0",
         "--conntrack-tcp-timeout-established=0s",
         "--conntrack-tcp-timeout-close-wait=0s",
+    ]
+
+
+def kube_router(node: Node, keys: Path) -> list[str]:
+    """Network policies only: routes are static, and Services are kube-proxy's."""
+    return [
+        str(KUBE_ROUTER.path),
+        f"--kubeconfig={keys}/kube-router.kubeconfig",
+        f"--hostname-override={node.name}",
+        f"--service-cluster-ip-range={SERVICE_RANGE}",
+        "--run-firewall=true",
+        "--run-router=false",
+        "--run-service-proxy=false",
     ]
 
 
@@ -210,6 +225,7 @@ def make_keys(authority: Authority, nodes: list[Node]) -> Path:
     authority.kubeconfig("controller-manager", "system:kube-controller-manager")
     authority.kubeconfig("scheduler", "system:kube-scheduler")
     authority.kubeconfig("kube-proxy", "system:kube-proxy")
+    authority.kubeconfig("kube-router", "kube-router")
     for node in nodes:
         own = (node.name, node.address)
         authority.kubeconfig(f"kubelet-{node.name}", f"system:node:{node.name}", "system:nodes", own)
