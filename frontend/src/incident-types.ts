@@ -3,8 +3,11 @@
 export interface IncidentRow {
   id: string;
   name: string;
-  kind: "cluster" | "episode" | "recording";
+  kind: "cluster" | "episode" | "recording" | "rebuilt";
   session?: string;
+  // Of a system that was built again.
+  trial?: string;
+  step?: number;
 }
 
 export interface Reading {
@@ -53,7 +56,8 @@ export interface Mark {
 
 export interface Overview extends IncidentRow {
   now: number;
-  clock: { speed: number; usual: number } | null;
+  // A clock that stands can only be advanced.
+  clock: { speed: number; usual: number; stands?: boolean } | null;
   baseline: [number, number] | null;
   step: number;
   times: number[];
@@ -162,6 +166,8 @@ export interface Change extends ObjectRow {
 export interface ObjectList {
   kinds: string[];
   since: number;
+  // Whether they are compared with the system before the fault.
+  healthy?: boolean;
   changes?: Change[];
   objects?: ObjectRow[];
 }

@@ -8,6 +8,7 @@ import { IncidentPage } from "./pages/IncidentPage";
 import { PlayPage } from "./pages/PlayPage";
 import { TrialListPage } from "./pages/TrialList";
 import { SessionPage, Trial, TrialPage } from "./pages/TrialPage";
+import { WorldPage } from "./pages/WorldPage";
 import { parse, type Route } from "./router";
 import type { TrialDocument } from "./types";
 
@@ -28,6 +29,7 @@ function Page({ route }: { route: Route }): JSX.Element {
   if (name === "trial") return <TrialPage key={route.parts[1]} route={route} />;
   if (name === "incidents") return <IncidentListPage />;
   if (name === "incident") return <IncidentPage key={route.parts[1]} route={route} />;
+  if (name === "world") return <WorldPage key={route.parts.slice(1, 3).join("/")} route={route} />;
   if (name === "play") return <PlayPage key={route.parts[1] ?? ""} route={route} />;
   if (name === "session") return <SessionPage session={route.parts[1] ?? ""} />;
   if (name === "compare") return <ComparePage key={route.parts.join("/")} route={route} />;
@@ -48,7 +50,7 @@ function toggleTheme(): void {
 
 const PAGES: [string, string, string[]][] = [
   ["#/incidents", "Incidents", ["incidents", "incident"]],
-  ["#/", "Trials", ["", "trial", "compare", "session"]],
+  ["#/", "Trials", ["", "trial", "world", "compare", "session"]],
   ["#/play", "Play", ["play"]],
 ];
 

@@ -82,6 +82,7 @@ export interface TrialDocument {
   result: Result;
   steps: Step[];
   system?: System;
+  world?: { possible: boolean; reason: string };
 }
 
 // What the system of a finished trial looked like (srearena/view/incidents/finished.py).

@@ -23,6 +23,7 @@ from srearena.conductor.episode.limits import Limits
 from srearena.conductor.results.signals import SIGNALS
 from srearena.conductor.session import read_session
 from srearena.conductor.trials.trial import Trial, perform
+from srearena.conductor.worlds.journal import FILE as JOURNAL
 from zero.trajectory import Trajectory
 
 RESULT = "arena_result.json"
@@ -56,9 +57,7 @@ def execute(job: Job, healthy: Episode | None = None) -> Report:
             (workspace / "traces").mkdir(exist_ok=True)
             shutil.copyfile(session, workspace / "traces" / "session.jsonl")
             write_json(workspace / "traces" / "trajectory.json", _trajectory(job, session))
-        signals = trial.folder / SIGNALS
-        if signals.is_file():
-            shutil.copyfile(signals, workspace / SIGNALS)
+        keep_for_view(trial.folder, workspace)
         return _report(result, table.model)
 
 
@@ -67,6 +66,13 @@ def store_result(job: Job, result: dict[str, Any], workspace: Path) -> None:
     result |= {"agent": job.agent_name, "run": "", "trial": job.number}
     write_json(workspace / RESULT, result)
     write_json(workspace / OUTPUT, _answers(result))
+
+
+def keep_for_view(trial: Path, workspace: Path) -> None:
+    """Copy what `srearena view` shows of the system of a trial."""
+    for name in (SIGNALS, JOURNAL):
+        if (trial / name).is_file():
+            shutil.copyfile(trial / name, workspace / name)
 
 
 def outcome_of(result: dict[str, Any]) -> Outcome:

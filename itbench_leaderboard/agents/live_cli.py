@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import zero
-from itbench_leaderboard.agents.arena import outcome_of, store_result
+from itbench_leaderboard.agents.arena import keep_for_view, outcome_of, store_result
 from itbench_leaderboard.agents.coding_cli import OUTCOMES, request_for
 from itbench_leaderboard.agents.episode_host import EpisodeHost
 from itbench_leaderboard.config import AgentTable
@@ -71,6 +71,7 @@ def execute(job: Job, healthy: Episode | None = None) -> Report:
             _move_files(workspace, Path(job.workspace))
             session = next(iter(results.rglob("session.jsonl")), None)
             if session is not None:
+                keep_for_view(session.parent, Path(job.workspace))
                 (Path(job.workspace) / "traces").mkdir(exist_ok=True)
                 shutil.copyfile(session, Path(job.workspace) / "traces" / "session.jsonl")
 

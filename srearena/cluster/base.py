@@ -36,6 +36,15 @@ class NodeAccessError(ClusterError):
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class VirtualClock:
+    """Where a virtual clock stands, in seconds since the epoch."""
+
+    made_for: float
+    """The instant for which the world was made: with the seed and the start, it decides what the world is."""
+    now: float
+
+
 class NodeAccess(ABC):
     """Operations on a machine that Kubernetes has no API for."""
 
@@ -159,6 +168,10 @@ class Cluster(Closeable):
     def set_speed(self, speed: float) -> None:
         """Set how fast a virtual clock runs relative to real time; 0 stops it. A real cluster ignores this."""
 
+    def virtual_clock(self) -> VirtualClock | None:
+        """Where a virtual clock stands; None on a real cluster."""
+        return None
+
     def internal_errors(self) -> list[str]:
         """Errors in a simulator's own code so far, one line each: none of them is a symptom of the system."""
         return []
@@ -252,6 +265,9 @@ class DelegatingCluster(Cluster, Generic[C]):
 
     def set_speed(self, speed: float) -> None:
         self.inner.set_speed(speed)
+
+    def virtual_clock(self) -> VirtualClock | None:
+        return self.inner.virtual_clock()
 
     def internal_errors(self) -> list[str]:
         return self.inner.internal_errors()

@@ -21,6 +21,7 @@ from srearena.cluster.base import (
     NodeAccess,
     NodeAccessError,
     TelemetryEndpoints,
+    VirtualClock,
 )
 from srearena.cluster.embedded.api.direct import NoResponse
 from srearena.cluster.embedded.control import ControlError
@@ -86,6 +87,10 @@ class InProcessCluster(Cluster):
 
     def set_speed(self, speed: float) -> None:
         self._thread.call(self._thread.host.control({"operation": "speed", "value": speed}))
+
+    def virtual_clock(self) -> VirtualClock:
+        state = self._thread.call(self._thread.host.control({"operation": "status"}))
+        return VirtualClock(float(state["made_for"]), float(state["now"]))
 
     def close_agent_connections(self) -> None:
         self._thread.call(self._thread.host.control({"operation": "end-accounts"}))

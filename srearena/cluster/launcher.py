@@ -33,6 +33,7 @@ from srearena.cluster.base import (
     NodeAccess,
     NodeAccessError,
     TelemetryEndpoints,
+    VirtualClock,
 )
 from srearena.cluster.embedded.control import ControlError, ControlLine
 from srearena.cluster.embedded.options import ClusterOptions
@@ -149,6 +150,10 @@ class ChildCluster(Cluster):
 
     def set_speed(self, speed: float) -> None:
         _request(self._control, "speed", value=speed)
+
+    def virtual_clock(self) -> VirtualClock:
+        state = _request(self._control, "status")
+        return VirtualClock(float(state["made_for"]), float(state["now"]))
 
     def close_agent_connections(self) -> None:
         _request(self._control, "end-accounts")

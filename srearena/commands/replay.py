@@ -21,16 +21,19 @@ from srearena.conductor.worlds import Journal, load
 def command(result: Path, words: tuple[str, ...], step: int | None) -> None:
     """Make the world of a trial again from its journal, and open a shell in it, or run COMMAND.
 
-    RESULT is the folder of a trial, or its journal.json. Prepared episodes (docs/forked-episodes.md) write one. The
-    shell has the agent's access: KUBECONFIG is set. Time stands still in the cluster.
+    RESULT is the folder of a trial, or its journal.json; trials on an embedded cluster have one. KUBECONFIG is set in
+    the shell, to the agent's access, and to an administrator's after the last submission. Time stands still in the
+    cluster.
     """
     journal = Journal.read(result)
     actions = [str(request["action"]) for request in journal.requests if request["do"] == "act"]
-    # Not to the very end: with the last submission the agent's access ends.
+    # What came after the last action, such as a submission, ends the agent's access.
     step = len(actions) if step is None else step
     journal = journal.up_to(step)
     with load(journal) as episode:
         addresses = episode.connect()
+        if episode.status().finished:
+            addresses["kubeconfig"] = episode.observe()["kubeconfig"]
         click.echo(f"{journal.problem}, seed {journal.spec.seed}, step {step} of {len(actions)}", err=True)
         for number, action in enumerate(actions[:step], 1):
             click.echo(f"{number:>4} {action}", err=True)

@@ -35,6 +35,8 @@ from srearena.conductor.results.store import (
     write_trial,
 )
 from srearena.conductor.session import Session
+from srearena.conductor.worlds.journal import FILE as JOURNAL
+from srearena.conductor.worlds.journal import Journal
 from srearena.dotenv import environment
 from srearena.paths import results_directory
 from srearena.tracking.otlp import export_result
@@ -72,6 +74,8 @@ class Conductor:
         self.result: dict[str, Any] | None = None
         self.spec = spec or EpisodeSpec()
         self._seed = self.spec.seed
+        self._prepared = self.spec
+        """The specification of the latest episode, with what its problem pins."""
         self._results = results
         self._trial = trial
         self._say = say
@@ -99,7 +103,7 @@ class Conductor:
         """Prepare the episode of a problem, up to the agent's start."""
         self.close()
         spec = replace(self.spec, stages=self.spec.stages or stages, config=self.spec.backend).pinned_by(problem)
-        self._seed = spec.seed
+        self._seed, self._prepared = spec.seed, spec
         if self._healthy is not None:
             self._take_over(self._healthy, problem, spec)
             return
@@ -225,6 +229,9 @@ class Conductor:
         signals = capture_signals(episode)
         if signals is not None:
             write_signals(folder, signals)
+        journal = Journal.of_real_time(episode, self._prepared)
+        if journal is not None:
+            journal.write(folder / JOURNAL)
         write_state(run, document, episode.state)
         write_trial(run, document)
         if self._results is None:

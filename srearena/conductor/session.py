@@ -65,6 +65,11 @@ class Session:
             self._file.write(json.dumps(entry, default=str) + "\n")
             self._file.flush()
 
+    @property
+    def lines(self) -> int:
+        """How many entries there are."""
+        return len(self.history)
+
     def publish(self, document: dict[str, Any]) -> None:
         """Write a document beside the log, for programs that watch the trial; it is deleted when the log is closed."""
         if self.path is not None:

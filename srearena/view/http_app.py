@@ -27,6 +27,7 @@ from srearena.view.export import ASSETS, exported, file_name
 from srearena.view.incidents.api import IncidentApi, NoSuchIncident
 from srearena.view.incidents.found import Incidents
 from srearena.view.playing import Plays
+from srearena.view.worlds import Worlds
 
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -66,7 +67,8 @@ class ViewApp:
         self._catalog = catalog
         self._token = token
         self._plays = plays or Plays(results_directory().absolute())
-        self._incidents = IncidentApi(incidents or Incidents(catalog.folders), self._plays)
+        self._worlds = Worlds(catalog)
+        self._incidents = IncidentApi(incidents or Incidents(catalog.folders), self._plays, self._worlds)
         self._routes: dict[tuple[str, str], Callable[[Query], Response]] = {
             ("GET", "/api/trials"): self._trials,
             ("GET", "/api/trial"): self._trial,
@@ -75,7 +77,8 @@ class ViewApp:
         }
 
     def close(self) -> None:
-        """End the episodes in play; they are graded."""
+        """End the episodes in play, which are graded, and the systems that were built again."""
+        self._worlds.close()
         self._plays.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -38,11 +38,16 @@ class Step:
     tokens_out: int | None = None
     cost: float | None = None
     failed: bool = False
+    line: int = -1
+    """The number of its entry in the event log, from 0."""
+    is_action: bool = False
+    """Whether it is an action of the agent, which a submission may be too."""
 
     def as_document(self) -> dict[str, Any]:
         """The fields that are set, to keep transcripts of thousands of steps small."""
         always = ("kind", "title", "stage")
-        return {key: value for key, value in asdict(self).items() if key in always or value not in (None, "", False)}
+        fields = {key: value for key, value in asdict(self).items() if key not in ("line", "is_action")}
+        return {key: value for key, value in fields.items() if key in always or value not in (None, "", False)}
 
 
 class SessionTranscript:
@@ -52,6 +57,7 @@ class SessionTranscript:
         self.steps: list[Step] = []
         self.model = ""
         self._stage = ""
+        self._line = -1
         self._open: Step | None = None
         """The action without an answer."""
         self._pending: list[Mapping[str, Any]] = []
@@ -60,7 +66,8 @@ class SessionTranscript:
     @classmethod
     def of(cls, entries: Iterable[Mapping[str, Any]]) -> SessionTranscript:
         transcript = cls()
-        for entry in entries:
+        for line, entry in enumerate(entries):
+            transcript._line = line
             if isinstance(entry, Mapping):
                 transcript.add(entry)
         transcript.flush()
@@ -83,7 +90,7 @@ class SessionTranscript:
             self.steps.append(step)
 
     def _append(self, step: Step, entry: Mapping[str, Any]) -> Step:
-        step.stage = self._stage
+        step.stage, step.line = self._stage, self._line
         step.at, step.clock = str(entry.get("at", "")), _number(entry.get("clock"))
         self.steps.append(step)
         return step
@@ -99,7 +106,7 @@ class SessionTranscript:
     def _add_action(self, entry: Mapping[str, Any]) -> None:
         text = _text(entry.get("text"))
         command = command_in(text)
-        step = Step("action", title_of(command), command=command, thought=_BLOCK.sub("", text).strip())
+        step = Step("action", title_of(command), command=command, is_action=True, thought=_BLOCK.sub("", text).strip())
         if step.thought == command:
             step.thought = ""
         self._use_pending(step)

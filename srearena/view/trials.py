@@ -16,6 +16,7 @@ from typing import Any
 
 from srearena.conductor.results.signals import SIGNALS
 from srearena.conductor.session import is_written, read_session
+from srearena.conductor.worlds.journal import FILE as JOURNAL
 from srearena.view.incidents.finished import finished_system
 from srearena.view.transcript import SessionTranscript, Step, trajectory_steps
 
@@ -76,6 +77,27 @@ class ViewedTrial(ABC):
         """What was graded, and the ground truth; empty while the trial runs."""
         return {}
 
+    def journal_file(self) -> Path | None:
+        """From which the system of the trial can be built again; None where nothing of the kind is kept."""
+        return None
+
+    def no_world(self) -> str:
+        """Why the system of the trial cannot be built again, in one sentence; "" where it can."""
+        path = self.journal_file()
+        if path is None:
+            return "The logs of other programs hold no journal from which the system could be built again."
+        if readable(path):
+            return ""
+        return (
+            "The system of this trial cannot be built again, because the trial has no journal: it was on a real "
+            "cluster, ended before an agent started, or is of an earlier version."
+        )
+
+    def world(self) -> dict[str, Any]:
+        """Whether the system of the trial can be built again."""
+        reason = self.no_world()
+        return {"possible": not reason, "reason": reason}
+
     def system(self) -> dict[str, Any] | None:
         """What the system looked like; None where that is not known, or not to be disclosed yet."""
         return None
@@ -88,6 +110,7 @@ class ViewedTrial(ABC):
             "result": self.result(),
             "steps": steps,
             **({"system": system} if system is not None else {}),
+            "world": self.world(),
         }
 
 
@@ -117,6 +140,9 @@ class FinishedTrial(ViewedTrial):
 
     def system(self) -> dict[str, Any] | None:
         return finished_system(mapping(read_json(self.folder / SIGNALS)))
+
+    def journal_file(self) -> Path:
+        return self.folder / JOURNAL
 
     def result(self) -> dict[str, Any]:
         document = self._document()
@@ -152,6 +178,9 @@ class LiveTrial(ViewedTrial):
 
     def steps(self) -> list[Step]:
         return SessionTranscript.of(session_entries(self.path)).steps
+
+    def no_world(self) -> str:
+        return "The system can be built again when the trial has ended."
 
 
 class LeaderboardTrial(ViewedTrial):
@@ -189,6 +218,14 @@ class LeaderboardTrial(ViewedTrial):
 
     def system(self) -> dict[str, Any] | None:
         return finished_system(mapping(read_json(self.folder / SIGNALS)))
+
+    def journal_file(self) -> Path:
+        return self.folder / JOURNAL
+
+    def no_world(self) -> str:
+        if (self.folder / "arena_result.json").is_file():
+            return super().no_world()
+        return "This run is on a recorded incident: there is no system to be built again, only the recording."
 
     def result(self) -> dict[str, Any]:
         live = mapping(read_json(self.folder / "arena_result.json"))

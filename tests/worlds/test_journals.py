@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from srearena.commands.replay import command
+from srearena.conductor.episode.environment import open_cluster
+from srearena.conductor.episode.episode import Episode
+from srearena.conductor.episode.limits import Limits
 from srearena.conductor.episode.spec import EpisodeSpec, Timeline
 from srearena.conductor.errors import ArenaError, BadSubmission
+from srearena.conductor.problems.registry import ProblemRegistry
+from srearena.conductor.trials.trial import Trial, perform
 from srearena.conductor.worlds import EpisodeProcess, Journal, fork_is_safe, load, prepare
 from srearena.config import Config
 from tests.worlds.views import differences, views
@@ -72,10 +78,10 @@ def test_a_finished_trial_is_replayed_at_a_step_with_the_access_of_its_agent(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "only trials of prepared episodes"),
+        (None, "only graded trials on an embedded cluster"),
         ("[", "is not a journal"),
         ("{}", "is not a journal"),
-        (json.dumps({"format": 0}), "this version reads 1"),
+        (json.dumps({"format": 0}), "this version reads 1 and 2"),
     ],
 )
 def test_what_is_no_journal_is_refused_in_one_sentence(content: str | None, message: str, tmp_path: Path) -> None:
@@ -90,6 +96,52 @@ def test_a_step_that_was_not_made_is_refused() -> None:
     assert [len(journal.up_to(step).requests) for step in (0, 1, None)] == [0, 1, 2]
     with pytest.raises(ArenaError, match="no step 2: the journal has 1 actions"):
         journal.up_to(2)
+
+
+class Scripted:
+    """Does these acts, one after the other."""
+
+    def __init__(self) -> None:
+        self._acts = iter(ACTS)
+
+    async def get_action(self, state: str) -> str:
+        return next(self._acts)
+
+
+ACTS = (
+    'kubectl("-n hotel-reservation get pods")',
+    'kubectl("-n hotel-reservation scale deployment geo --replicas 2")',
+    'kubectl("-n hotel-reservation rollout status deployment geo --timeout 60s")',
+    'kubectl("-n hotel-reservation get pods")',
+    'get_metrics("sum(kube_deployment_status_replicas)")',
+    'submit("Yes")',
+    'kubectl("-n hotel-reservation delete pod -l io.kompose.service=geo --wait=false")',
+    "wait(20)",
+    'kubectl("-n hotel-reservation get pods")',
+)
+
+
+@pytest.mark.parametrize("taken_over", [False, True])
+def test_a_trial_in_real_time_has_a_journal_that_makes_nearly_the_same_world(taken_over: bool, tmp_path: Path) -> None:
+    spec = replace(SPEC, stages=("detection", "mitigation"), in_process=True, limits=Limits(steps=len(ACTS)))
+    healthy = None
+    if taken_over:
+        problem = ProblemRegistry().get_problem(PROBLEM, spec.variant)
+        healthy = Episode(problem, open_cluster(problem, spec), spec)
+        healthy.prepare_healthy(shared=True)
+    trial = Trial(PROBLEM, "scripted", str(tmp_path / "run"), isolation="none", spec=spec)
+    assert perform(trial, create_agent=Scripted, healthy=healthy)["outcome"] == "budget"
+    journal = Journal.read(trial.folder)
+    assert journal.began is not None and (journal.late > 0) is taken_over
+    entries = map(json.loads, (trial.folder / "session.jsonl").read_text().splitlines())
+    recorded = [entry["text"] for entry in entries if entry["what"] == "state"]
+    answers: list[str] = []
+    journal = replace(journal, spec=replace(journal.spec, limits=Limits(steps=None)))
+    with load(journal, watch=lambda performed, answer: answers.append(answer)) as world:
+        assert answers[1:] == recorded
+        assert world.wait(30) >= journal.requests[-1]["until"] + 30
+        with pytest.raises(ArenaError, match="in real time"):
+            _ = world.journal
 
 
 def test_an_episode_in_real_time_has_no_journal(template: EpisodeProcess, monkeypatch: pytest.MonkeyPatch) -> None:

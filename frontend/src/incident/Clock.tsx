@@ -28,12 +28,12 @@ export function Clock({ incident, onChange }: { incident: Overview; onChange: ()
       </span>
       {clock && (
         <>
-          <span class="segmented" role="group" aria-label="Speed">
+          {!clock.stands && <span class="segmented" role="group" aria-label="Speed">
             <button type="button" aria-pressed={clock.speed === 0} onClick={() => void set("speed", 0)}>Pause</button>
             {SPEEDS.map((speed) => (
               <button type="button" aria-pressed={clock.speed === speed} onClick={() => void set("speed", speed)}>{speed}×</button>
             ))}
-          </span>
+          </span>}
           <span class="segmented" role="group" aria-label="Advance">
             {STEPS.map(([seconds, label]) => (
               <button type="button" disabled={state.busy} onClick={() => void set("advance", seconds)}>+{label}</button>
@@ -41,7 +41,7 @@ export function Clock({ incident, onChange }: { incident: Overview; onChange: ()
           </span>
         </>
       )}
-      <span role="status" class="soft">{state.problem || (state.busy ? "advancing …" : clock?.speed === 0 ? "paused" : "")}</span>
+      <span role="status" class="soft">{state.problem || (state.busy ? "advancing …" : clock?.stands ? "stands still" : clock?.speed === 0 ? "paused" : "")}</span>
     </div>
   );
 }

@@ -34,7 +34,7 @@ export function ObjectsPanel({ id, live, query, onQuery }: ObjectsProps): JSX.El
         </label>
       </div>
       {query.object && <ObjectView id={id} kind={query.of ?? ""} namespace={query.in ?? ""} name={query.object} onClose={() => onQuery({ object: null, of: null, in: null })} />}
-      {!kind && <p class="soft">Changes since {format.time(value.since)} UTC, when these objects were first observed.</p>}
+      {!kind && <p class="soft">Changes {value.healthy ? "to the healthy system, before the fault." : `since ${format.time(value.since)} UTC, when these objects were first observed.`}</p>}
       {rows.length === 0 && <p class="empty">{kind ? "There is none." : "Nothing has changed."}</p>}
       {rows.length > 0 && (
         <div class="scroll" tabIndex={0} role="region" aria-label="Objects">

@@ -5,11 +5,13 @@ import { Waiting } from "../incident/Waiting";
 import type { IncidentRow } from "../incident-types";
 import { link } from "../router";
 import { clean } from "../text";
+import { worldLink } from "./WorldPage";
 
 const KINDS: Record<string, string> = {
   cluster: "a running cluster of srearena up",
   episode: "a running episode",
   recording: "a recorded incident",
+  rebuilt: "the system of a finished trial",
 };
 
 export function IncidentListPage(): JSX.Element {
@@ -27,7 +29,7 @@ export function IncidentListPage(): JSX.Element {
       <ul class="cards" id="incidents">
         {value.incidents.map((incident) => (
           <li class="card">
-            <a class="card-link" href={link(["incident", incident.id])}>{clean(incident.name)}</a>
+            <a class="card-link" href={incident.trial !== undefined ? worldLink(incident.trial, incident.step ?? 0) : link(["incident", incident.id])}>{clean(incident.name)}</a>
             <span class="soft">{KINDS[incident.kind] ?? incident.kind}</span>
           </li>
         ))}

@@ -1,5 +1,5 @@
 // One incident: its state, and a tab for each kind of evidence.
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
 import { useDocument } from "../api";
 import { AgentPanel } from "../incident/AgentPanel";
@@ -30,14 +30,31 @@ const ACTS = ["action", "tool", "command", "submission"];
 
 export function IncidentPage({ route }: { route: Route }): JSX.Element {
   const [, id = "", tab = ""] = route.parts;
+  return <Incident id={id} tab={tab} place={["incident", id]} route={route} />;
+}
+
+interface IncidentProps {
+  id: string;
+  tab: string;
+  // The address of the overview; tabs are beneath it.
+  place: string[];
+  route: Route;
+  // The steps of a finished trial that led to what is shown.
+  past?: TrialDocument | undefined;
+  head?: ComponentChildren;
+}
+
+export function Incident({ id, tab, place, route, past, head }: IncidentProps): JSX.Element {
   const recorded = id.startsWith("recording:");
-  const { value, problem, reload } = useDocument<Overview>(`api/incident?id=${encodeURIComponent(id)}`, () => !recorded, 5000);
+  const live = !recorded;
+  const { value, problem, reload } = useDocument<Overview>(`api/incident?id=${encodeURIComponent(id)}`, () => live, 5000);
   const session = id.startsWith("episode:") ? id.slice("episode:".length) : "";
-  const trial = useDocument<TrialDocument>(session ? `api/trial?session=${encodeURIComponent(session)}` : "", (one) => one.row.outcome === RUNNING).value;
+  const watched = useDocument<TrialDocument>(session ? `api/trial?session=${encodeURIComponent(session)}` : "", (one) => one.row.outcome === RUNNING).value;
+  const trial = past ?? watched;
   const offset = value ? value.now - Date.now() / 1000 : 0;
   const marks = useMemo(() => [...(value?.marks ?? []), ...actionMarks(trial, offset)], [value, trial?.steps.length]);
   const go = (to: string, query: Record<string, string | null> = {}): void => {
-    location.hash = link(to ? ["incident", id, to] : ["incident", id], query);
+    location.hash = link(to ? [...place, to] : place, query);
   };
   const onQuery = (query: Record<string, string | null>): void => go(tab, { ...route.query, ...query });
   useKeys({
@@ -46,7 +63,7 @@ export function IncidentPage({ route }: { route: Route }): JSX.Element {
   });
   const play = useRef("");
   if (value?.play) play.current = value.play;
-  const ended = problem !== undefined && trial !== undefined && trial.row.outcome !== RUNNING;
+  const ended = !past && problem !== undefined && trial !== undefined && trial.row.outcome !== RUNNING;
   if (!value || ended) {
     return (
       <>
@@ -65,7 +82,7 @@ export function IncidentPage({ route }: { route: Route }): JSX.Element {
       <div class="incident-head">
         <div>
           <h1>
-            {clean(value.name)} <span class={`badge ${recorded ? "" : "live"}`}>{recorded ? "recording" : `live ${value.kind}`}</span>
+            {clean(value.name)} <span class={`badge ${live && !past ? "live" : ""}`}>{recorded ? "recording" : past ? "built again" : `live ${value.kind}`}</span>
           </h1>
           <p class="summary" id="summary" role="status">
             <span class={deviating ? "level-2" : "level-0"}>
@@ -79,20 +96,21 @@ export function IncidentPage({ route }: { route: Route }): JSX.Element {
         </div>
         <Clock incident={value} onChange={() => reload?.()} />
       </div>
+      {head}
       <nav class="tabs" aria-label="Evidence">
         {TABS.filter(([name]) => name !== "metrics" || value.queries).map(([name, label]) => (
-          <a href={link(name ? ["incident", id, name] : ["incident", id])} aria-current={name === tab ? "page" : undefined}>{label}</a>
+          <a href={link(name ? [...place, name] : place)} aria-current={name === tab ? "page" : undefined}>{label}</a>
         ))}
       </nav>
       {value.truth && <Truth id={id} />}
       <div class={play.current || trial ? "with-agent" : ""}>
         <div class="evidence">
           {tab === "" && <OverviewPanel incident={value} marks={marks} selected={route.query.service ?? ""} onSelect={(name) => onQuery({ service: name })} />}
-          {tab === "cluster" && <ClusterPanel id={id} live={!recorded} namespaces={namespaces} />}
-          {tab === "logs" && <LogsPanel id={id} live={!recorded} namespaces={namespaces} workloads={value.services.map((service) => service.name)} query={route.query} onQuery={onQuery} />}
-          {tab === "traces" && <TracesPanel id={id} live={!recorded} services={services} query={route.query} onQuery={onQuery} />}
-          {tab === "objects" && <ObjectsPanel id={id} live={!recorded} query={route.query} onQuery={onQuery} />}
-          {tab === "metrics" && <QueryPanel id={id} live={!recorded} marks={marks} query={route.query} onQuery={onQuery} />}
+          {tab === "cluster" && <ClusterPanel id={id} live={live} namespaces={namespaces} />}
+          {tab === "logs" && <LogsPanel id={id} live={live} namespaces={namespaces} workloads={value.services.map((service) => service.name)} query={route.query} onQuery={onQuery} />}
+          {tab === "traces" && <TracesPanel id={id} live={live} services={services} query={route.query} onQuery={onQuery} />}
+          {tab === "objects" && <ObjectsPanel id={id} live={live} query={route.query} onQuery={onQuery} />}
+          {tab === "metrics" && <QueryPanel id={id} live={live} marks={marks} query={route.query} onQuery={onQuery} />}
         </div>
         {play.current ? <PlayPanel id={play.current} /> : trial && <AgentPanel trial={trial} />}
       </div>

@@ -15,6 +15,7 @@ import { stepMarkdown, trialMarkdown } from "../markdown";
 import { link, replaceQuery, type Route } from "../router";
 import { found, nextIndex } from "../search";
 import { clean } from "../text";
+import { worldLink } from "./WorldPage";
 import { type Row, RUNNING, type TrialDocument, type TrialList } from "../types";
 
 export function TrialPage({ route }: { route: Route }): JSX.Element {
@@ -120,7 +121,13 @@ export function Trial({ trial, route, served }: TrialProps): JSX.Element {
             </a>
           )}
           {served && <CompareWith row={row} />}
+          {served && trial.world?.possible && (
+            <a class="button" id="open-world" href={worldLink(row.id, current + 1)}>
+              {current >= 0 ? `Open the system after step ${current + 1}` : "Open the system as the agent found it"}
+            </a>
+          )}
         </div>
+        {served && trial.world && !trial.world.possible && !live && <p class="soft" id="no-world">{trial.world.reason}</p>}
       </div>
       <Verdicts result={result} />
       <Truth result={result} />

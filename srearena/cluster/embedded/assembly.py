@@ -55,6 +55,8 @@ class Assembly:
     telemetry: Telemetry
     traffic: Traffic
     extensions: ExtensionServers
+    made_for: float
+    """The instant for which the world was made: the start that was asked for, or the real now at that moment."""
 
 
 def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
@@ -108,7 +110,7 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     objects.create_api_service(world, nodes.address_of(CONTROL_PLANE))
     objects.create_system(world)
     world.clock.run_until(handed_over_at)
-    return Assembly(world, network, nodes, scheduler, running, telemetry, traffic, extensions)
+    return Assembly(world, network, nodes, scheduler, running, telemetry, traffic, extensions, present)
 
 
 def _attributes_of(check: Check) -> Attributes:

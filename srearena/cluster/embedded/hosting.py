@@ -164,8 +164,12 @@ class Host:
         """Handle a control request of the harness."""
         match request:
             case {"operation": "status"}:
-                clock = self.assembly.world.clock
-                return {"url": self.server.url, "now": clock.now, "speed": self.pacer.speed}
+                return {
+                    "url": self.server.url,
+                    "now": self.pacer.now,
+                    "speed": self.pacer.speed,
+                    "made_for": self.assembly.made_for,
+                }
             case {"operation": "telemetry"}:
                 return self.telemetry_endpoints()
             case {"operation": "advance", "seconds": int() | float() as seconds} if seconds >= 0:

@@ -46,6 +46,11 @@ class Pacer:
         self._speed = value
         self._woken.set()
 
+    @property
+    def now(self) -> float:
+        """The virtual instant, also between two events."""
+        return max(self._due(), self._clock.now)
+
     def resume(self) -> None:
         """Let time flow from where it stood: none has passed since."""
         self._anchor(self._clock.now)

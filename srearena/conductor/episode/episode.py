@@ -24,6 +24,7 @@ from srearena.conductor.episode.noise import Noise
 from srearena.conductor.episode.preparation import Preparation, Say, TimedCluster
 from srearena.conductor.episode.records import Ending, StageRecord, seconds_of
 from srearena.conductor.episode.recovery import Recovery, measure_recovery
+from srearena.conductor.episode.requests import Requests
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import BadAction, BadSubmission, EnvironmentFailure
 from srearena.conductor.grading.collateral import Change, Severity, collateral, leave_alone_verdict, with_collateral
@@ -65,8 +66,11 @@ class Episode:
         self.kubeconfig: Path | None = None
         self.state: dict[str, Any] = {}
         """The names of objects when the agent started, stored for grading again later."""
+        self.requests = Requests(cluster)
+        """What was asked in real time; with a stopped clock the order of the requests is enough."""
         self.noise = Noise(problem, spec.seed) if spec.noise else None
         self._preparation = Preparation(problem, cluster, spec.phases, say, seed=spec.seed, noise=self.noise)
+        self._in_real_time = spec.speed > 0
         self._keeps_cluster = not spec.backend.embedded
         self._folder = make_folder("episode")
         self._access = access_to(problem, read_only=spec.read_only)
@@ -85,7 +89,7 @@ class Episode:
         self._kubeconfig_text = ""
         self._healthy_since = 0.0
         self._late = 0.0
-        """Real seconds between the two parts of the preparation, in which no time passes in the system."""
+        """Seconds between the two parts of the preparation, in which no time passes in the system."""
 
     # Before the agent
 
@@ -124,12 +128,21 @@ class Episode:
             self._late = monotonic() - self._healthy_since
 
     @property
+    def late(self) -> float:
+        """Seconds for which the system was healthy longer than its timeline says, since it was prepared before."""
+        return self._late
+
+    @property
     def edited_by_noise(self) -> frozenset[str]:
         """Objects that noise would have spared for a problem that affects them: it needs a system of its own."""
         return frozenset(self.noise.edited) if self.noise is not None else frozenset()
 
-    def prepare_incident(self) -> None:
-        """Record the baseline of the healthy system, inject the fault, and run up to the agent's start."""
+    def prepare_incident(self, late: float | None = None) -> None:
+        """Record the baseline of the healthy system, inject the fault, and run up to the agent's start.
+
+        Before that it is healthy for the seconds since it was prepared, or for as many as are given.
+        """
+        self._late = self._late if late is None else late
         self._preparation.record_baseline(self._late)
         if self.stages[:1] != ("noop",):
             self._preparation.inject_fault()
@@ -140,6 +153,8 @@ class Episode:
         assert self.kubeconfig is not None
         self._toolbox = Toolbox(self.cluster, self.kubeconfig, self.problem.namespace)
         self._began, self._began_virtual = monotonic(), self.cluster.elapsed
+        if self._in_real_time:
+            self.requests.begin()
         self.session.clock = lambda: self.clock
         self._open_next()
 
@@ -209,17 +224,21 @@ class Episode:
         """Perform the action in an agent's text and return the next state, or the error message."""
         self.usage.steps += 1
         self.session.note("action", step=self.usage.steps, text=text)
-        try:
-            call = parse(text, Toolbox.names())
-            state = self.call(call)
-        except (BadAction, BadSubmission) as mistake:
-            self.usage.invalid_actions += 1
-            state = f"Error: {mistake}"
-        except SreArenaError as failure:
-            self.end(Outcome.ENVIRONMENT_ERROR, str(failure))
-            state = "The environment failed. This is not your fault, and the episode is over."
+        with self.requests.record("act", self.session.lines - 1, action=text):
+            state = self._act(text)
         self.session.note("state", step=self.usage.steps, text=state)
         return state
+
+    def _act(self, text: str) -> str:
+        try:
+            call = parse(text, Toolbox.names())
+            return self.call(call)
+        except (BadAction, BadSubmission) as mistake:
+            self.usage.invalid_actions += 1
+            return f"Error: {mistake}"
+        except SreArenaError as failure:
+            self.end(Outcome.ENVIRONMENT_ERROR, str(failure))
+            return "The environment failed. This is not your fault, and the episode is over."
 
     def interrupt(self) -> None:
         """Stop the action that runs in another thread, as soon as it checks its time limit."""
@@ -251,6 +270,10 @@ class Episode:
             earlier = self._submitted(stage, value)
             if earlier is not None:
                 return earlier.reply
+        with self.requests.record("submit", self.session.lines, solution=value, stage=stage):
+            return self._submit(value)
+
+    def _submit(self, value: Any) -> str:
         if self.stage is None:
             raise BadSubmission("the episode is over: there is nothing left to submit")
         record = self.records[-1]

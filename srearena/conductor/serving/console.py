@@ -8,6 +8,7 @@ part of the transcript.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Callable
 from time import monotonic
@@ -171,6 +172,10 @@ class Console:
         if self.episode is not None:
             seconds = round(monotonic() - began, 3)
             self.episode.session.note("command", text=line, status=status, output=output, seconds=seconds)
+            if line.startswith("kubectl "):
+                self.episode.requests.performed(
+                    f"exec_shell({json.dumps(line)})", self.episode.session.lines - 1, seconds
+                )
 
     def _environment(self) -> dict[str, str] | None:
         """The environment of commands on the running system."""

@@ -9,6 +9,8 @@ the handlers have access to the questions of an episode, never to its problem.
 from __future__ import annotations
 
 import asyncio
+import json
+import shlex
 from collections.abc import Callable
 from hmac import compare_digest
 from typing import Any
@@ -116,10 +118,29 @@ class EpisodeApp(JsonApp):
             self._episode.usage.steps += 1
         fields = ("tool", "arguments", "seconds", "characters", "error")
         self._episode.session.note("tool call", **{key: body[key] for key in fields if key in body})
+        action = _action_of(body)
+        if action:
+            seconds = body.get("seconds")
+            took = float(seconds) if isinstance(seconds, int | float) else 0.0
+            self._episode.requests.performed(action, self._episode.session.lines - 1, took)
         return {"received": True}
 
     async def _openapi(self, body: Any) -> dict[str, Any]:
         return openapi()
+
+
+def _action_of(body: dict[str, Any]) -> str:
+    """The action that does what a tool of the MCP server did; "" where none does."""
+    arguments = body.get("arguments")
+    command = arguments.get("command") if isinstance(arguments, dict) else None
+    if body["tool"] not in ("kubectl", "shell") or not isinstance(arguments, dict) or not command:
+        return ""
+    line = shlex.join(map(str, command)) if isinstance(command, list) else str(command)
+    if body["tool"] == "kubectl":
+        line = line if line.startswith("kubectl") else f"kubectl {line}"
+        if arguments.get("stdin"):
+            line += f" <<'END-OF-INPUT'\n{arguments['stdin']}\nEND-OF-INPUT"
+    return f"exec_shell({json.dumps(line)})"
 
 
 def openapi() -> dict[str, Any]:

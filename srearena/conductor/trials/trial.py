@@ -18,6 +18,7 @@ from srearena.conductor.episode.preparation import Say
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.results.signals import SIGNALS
 from srearena.conductor.results.store import failed_document, folder_of, write_traceback, write_trial
+from srearena.conductor.worlds.journal import FILE as JOURNAL
 from srearena.errors import SreArenaError
 from srearena.utils.status import Outcome
 
@@ -53,7 +54,7 @@ class Trial:
 
     def discard_logs(self) -> None:
         """Delete the logs and signals of an earlier attempt, which say nothing about the next."""
-        for name in ("agent.log", "stderr.txt", "traceback.txt", SIGNALS):
+        for name in ("agent.log", "stderr.txt", "traceback.txt", SIGNALS, JOURNAL):
             (self.folder / name).unlink(missing_ok=True)
 
     def with_cost_limit(self, cost: float) -> Trial:

@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import time as wall_now  # noqa: TID251 - an episode without a start begins now
@@ -29,6 +29,10 @@ from srearena.interpreters import python_module
 
 _STOP_SECONDS = 30.0
 """Real seconds for the processes to end after the last connection to them was closed."""
+_LONG = 2.0
+"""Seconds that flowed during an action which most likely watched the cluster, as `rollout status` does. Chosen."""
+_FAST = 10.0
+"""Virtual seconds per real second while such an action is performed again. Chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,10 @@ class EpisodeProcess(WorldClient):
     def act(self, action: str) -> Step:
         """Perform one action, given as text: `kubectl("get pods")`."""
         self._note("act", action=action)
-        return Step(**self._ask("act", action=action))
+        return self._act(action)
+
+    def _act(self, action: str, speed: float | None = None) -> Step:
+        return Step(**self._ask("act", action=action, speed=speed))
 
     def submit(self, solution: Any, stage: str | int | None = None) -> Step:
         """Answer the open stage; BadSubmission where the answer is malformed."""
@@ -141,8 +148,21 @@ class EpisodeProcess(WorldClient):
     def journal(self) -> Journal:
         """How this episode came to be what it is, for `load`; ArenaError where its clock runs with real time."""
         if self._journal is None:
-            raise ArenaError("an episode in real time has no journal: prepare it with speed 0")
+            raise ArenaError("an episode in real time has no journal before its grade: prepare it with speed 0")
         return self._journal
+
+    def observe(self) -> dict[str, Any]:
+        """For an operator: an administrator's kubeconfig, the telemetry, the fault's instant, the healthy objects."""
+        return dict(self._ask("observe"))
+
+    def wait(self, seconds: float) -> float:
+        """Let time pass without an action, which no journal has; returns the instant after it."""
+        self._journal = None
+        return float(self._ask("stand at", instant=None, seconds=seconds)["now"])
+
+    def _stand_at(self, instant: float) -> None:
+        """Let time pass up to an instant; nothing happens where it has passed."""
+        self._ask("stand at", instant=instant, seconds=0.0)
 
     def _note(self, do: str, **content: Any) -> None:
         if self._journal is not None:
@@ -251,15 +271,18 @@ class _Family:
             self._process.wait()
 
 
-def prepare(problem: str, spec: EpisodeSpec | None = None, *, speed: float = 0.0) -> EpisodeProcess:
+def prepare(
+    problem: str, spec: EpisodeSpec | None = None, *, speed: float = 0.0, observed: Sequence[str] = ()
+) -> EpisodeProcess:
     """Prepare a problem up to the first question, in a process of its own.
 
     With `speed` 0 time passes in the cluster only as actions and grading wait, so a result depends on the actions and
     the seed alone, not on the load of the machine; 1 is real time. Only embedded clusters can be forked.
+    Objects of the `observed` kinds are kept as they are before the fault, for `observe`.
     """
     spec = _settled(spec or EpisodeSpec(), speed)
     episode = EpisodeProcess(*_started(spec), {}, Journal(problem, spec) if not speed else None)
-    return _begun(episode, "prepare", problem, spec)
+    return _begun(episode, "prepare", problem, spec, observed=list(observed), late=None)
 
 
 def prepare_healthy(problem: str, spec: EpisodeSpec, modules: Sequence[str] = ()) -> HealthySystem:
@@ -297,30 +320,60 @@ def _started(spec: EpisodeSpec) -> tuple[MessageSocket, _Family]:
     return MessageSocket(here), _Family(process)
 
 
-def _begun(episode: EpisodeProcess, how: str, problem: str, spec: EpisodeSpec) -> EpisodeProcess:
+def _begun(episode: EpisodeProcess, how: str, problem: str, spec: EpisodeSpec, **more: Any) -> EpisodeProcess:
     try:
-        episode._task = episode._ask(how, problem=problem, spec=spec.as_document())
+        episode._task = episode._ask(how, problem=problem, spec=spec.as_document(), **more)
     except BaseException:
         episode.close()
         raise
     return episode
 
 
-def load(journal: Journal, step: int | None = None) -> EpisodeProcess:
-    """Make the world of a journal again, up to one of its actions or to its end; see `EpisodeProcess.journal`."""
-    episode = prepare(journal.problem, journal.spec)
+def load(
+    journal: Journal,
+    step: int | None = None,
+    *,
+    observed: Sequence[str] = (),
+    watch: Callable[[int, str], None] = lambda performed, answer: None,
+) -> EpisodeProcess:
+    """Make the world of a journal again, up to one of its actions or to its end; see `EpisodeProcess.journal`.
+
+    `watch` is called after each request with their number so far and the answer, first with 0 for the prepared world.
+    """
+    journal = journal.up_to(step)
+    spec = _settled(journal.spec, 0.0)
+    again = Journal(journal.problem, spec) if journal.began is None else None
+    episode = EpisodeProcess(*_started(spec), {}, again)
+    _begun(episode, "prepare", journal.problem, spec, observed=list(observed), late=journal.late)
     try:
-        for request in journal.up_to(step).requests:
+        if journal.began is not None:
+            episode._stand_at(journal.began)
+        watch(0, "")
+        for number, request in enumerate(journal.requests, 1):
+            if journal.began is not None:
+                episode._stand_at(request["at"])
+            answer = ""
             match request["do"]:
                 case "act":
-                    episode.act(request["action"])
+                    episode._note("act", action=request["action"])
+                    answer = episode._act(request["action"], _speed_of(request)).state
                 case "submit":
                     with contextlib.suppress(BadSubmission):  # refused as it was the first time
                         episode.submit(request["solution"], request["stage"])
                 case "reseed":
                     with episode:
                         (episode,) = episode.fork(seeds=[request["seed"]])
+            if journal.began is not None:
+                episode._stand_at(request["until"])
+            watch(number, answer)
     except BaseException:
         episode.close()
         raise
     return episode
+
+
+def _speed_of(request: Mapping[str, Any]) -> float | None:
+    """How fast the clock flows while an action is performed again: one that watches the cluster has to see progress."""
+    if "flowed" not in request:
+        return None
+    return _FAST if request["flowed"] >= _LONG else 1.0

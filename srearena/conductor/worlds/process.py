@@ -15,8 +15,8 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -28,6 +28,7 @@ from srearena.conductor.agent_process.isolation import EXTERNAL
 from srearena.conductor.episode.addresses import addresses
 from srearena.conductor.episode.environment import open_cluster
 from srearena.conductor.episode.episode import Episode
+from srearena.conductor.episode.records import seconds_of
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError, BadAction, BadSubmission
 from srearena.conductor.problems.base import Problem
@@ -37,6 +38,7 @@ from srearena.conductor.session import Session
 from srearena.conductor.worlds.messages import Hangup, MessageSocket
 from srearena.conductor.worlds.quiescence import adopt_orphans, reap_until_alone, require_one_thread
 from srearena.errors import SreArenaError
+from srearena.service.kubernetes import Kubernetes, Obj
 
 Answer = dict[str, Any]
 _LONGEST_ACTION = 600.0
@@ -54,6 +56,8 @@ class WorldProcess:
         self._connection = connection
         self._episode: Episode | None = None
         self._seed = 0
+        self._healthy: dict[str, list[Obj]] = {}
+        """The objects of the healthy system, of the kinds that were asked for."""
         self._copies: set[int] = set()
         self._program: Callable[[Episode], int] | None = None
         """The program of a worker, which takes over when its request was answered."""
@@ -66,6 +70,8 @@ class WorldProcess:
             "act": self._act,
             "submit": self._submit,
             "connect": self._connect,
+            "stand at": self._stand_at,
+            "observe": self._observe,
             "fork": self._fork,
             "grade": self._grade,
         }
@@ -105,7 +111,13 @@ class WorldProcess:
     # Requests
 
     def _prepare(self, request: Answer, descriptors: list[int]) -> Answer:
-        return self._prepared(self._open(request), Episode.prepare)
+        def prepare(episode: Episode) -> None:
+            episode.prepare_healthy()
+            with Kubernetes.of(episode.cluster) as api:
+                self._healthy = {kind: api.list(kind) for kind in request["observed"]}
+            episode.prepare_incident(request["late"])
+
+        return self._prepared(self._open(request), prepare)
 
     def _prepare_healthy(self, request: Answer, descriptors: list[int]) -> Answer:
         for name in request["modules"]:
@@ -167,16 +179,52 @@ class WorldProcess:
     def _act(self, request: Answer, descriptors: list[int]) -> Answer:
         if not self.episode.within_limits():
             return {"state": "The episode is over.", **self._status()}
-        with self.episode.cluster.fast_forward(_LONGEST_ACTION):
+        with self._flowing(request["speed"]), self.episode.cluster.fast_forward(_LONGEST_ACTION):
             state = self.episode.act(request["action"])
             self.episode.within_limits()  # ends the episode with the action that reaches a limit
         return {"state": state, **self._status()}
+
+    @contextlib.contextmanager
+    def _flowing(self, speed: float | None) -> Iterator[None]:
+        """Let a clock that stands still flow for a while: who watches the cluster sees what happens there."""
+        if not speed:
+            yield
+            return
+        cluster = self.episode.cluster
+        cluster.set_speed(speed)
+        try:
+            yield
+        finally:
+            cluster.set_speed(0)
 
     def _submit(self, request: Answer, descriptors: list[int]) -> Answer:
         return {"state": self.episode.submit(request["solution"], request["stage"]), **self._status()}
 
     def _connect(self, request: Answer, descriptors: list[int]) -> Answer:
         return dict(addresses(self.episode))
+
+    def _stand_at(self, request: Answer, descriptors: list[int]) -> Answer:
+        """Let time pass up to an instant, or for so many seconds."""
+        cluster = self.episode.cluster
+        clock = cluster.virtual_clock()
+        assert clock is not None, "the clusters of this process are embedded"
+        seconds = request["seconds"] if request["instant"] is None else request["instant"] - clock.now
+        if seconds > 0:
+            cluster.wait(seconds)
+        return {"now": clock.now + max(seconds, 0.0)}
+
+    def _observe(self, request: Answer, descriptors: list[int]) -> Answer:
+        """What an operator needs to look at the system, with an administrator's access."""
+        episode = self.episode
+        fault = episode.problem.injected_at if episode.problem.fault_injected else ""
+        return {
+            "application": episode.problem.app.name,
+            "kubeconfig": str(episode.cluster.kubeconfig),
+            "telemetry": asdict(episode.cluster.telemetry),
+            "fault": seconds_of(fault),
+            "handed_over": seconds_of(episode.handed_over_at),
+            "healthy": self._healthy,
+        }
 
     def _grade(self, request: Answer, descriptors: list[int]) -> Answer:
         episode = self.episode

@@ -9,6 +9,7 @@ from srearena.view.incidents.base import Incident, IncidentError, LogQuery
 from srearena.view.incidents.found import Incidents
 from srearena.view.incidents.live import LiveIncident
 from srearena.view.playing import Plays
+from srearena.view.worlds import Worlds
 
 Query = dict[str, str]
 _LONGEST_TEXT = 10_000
@@ -21,11 +22,12 @@ class NoSuchIncident(IncidentError):
 class IncidentApi:
     """Handlers by method and path. They take the fields of a request and return a document."""
 
-    def __init__(self, incidents: Incidents, plays: Plays) -> None:
+    def __init__(self, incidents: Incidents, plays: Plays, worlds: Worlds) -> None:
         self._incidents = incidents
         self._plays = plays
+        self._worlds = worlds
         self.routes: dict[tuple[str, str], Callable[[Query], Any]] = {
-            ("GET", "/api/incidents"): lambda query: {"incidents": self._incidents.rows()},
+            ("GET", "/api/incidents"): lambda query: {"incidents": self._rows()},
             ("GET", "/api/incident"): self._overview,
             ("GET", "/api/incident/cluster"): lambda query: self._find(query).cluster(),
             ("GET", "/api/incident/logs"): self._logs,
@@ -38,11 +40,15 @@ class IncidentApi:
             ("POST", "/api/incident/clock"): self._clock,
             ("GET", "/api/play"): self._play,
             **plays.routes,
+            **worlds.routes,
         }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [*self._incidents.rows(), *(incident.row() for incident in self._worlds.incidents().values())]
 
     def _find(self, query: Query) -> Incident:
         identity = query.get("id", "")
-        incident = self._incidents.find(identity)
+        incident = self._worlds.incidents().get(identity) or self._incidents.find(identity)
         if incident is None:
             raise NoSuchIncident(f"there is no incident {identity!r}: it has ended")
         return incident

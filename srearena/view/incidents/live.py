@@ -33,7 +33,6 @@ _FRESH = 5.0
 """Real seconds during which an answer is given again."""
 _TOPOLOGY_FRESH = 30.0
 _HISTORY = 1800
-"""Seconds of the cluster's time that are read first."""
 _LONGEST_GAP = 3600
 _FIRST_TRACES, _MORE_TRACES, _LISTED_TRACES = 80, 20, 40
 _MOST_EVENTS = 300
@@ -71,6 +70,8 @@ class LiveIncident(Incident):
         self._jaeger = Source("Jaeger", access.telemetry.jaeger, token)
         self._api = Kubernetes(access.kubeconfig, timeout=20.0)
         self._signals = Signals()
+        self._history: float = _HISTORY
+        """Seconds of the cluster's time that are read first."""
         self._topology = Topology()
         self._topology_read: float | None = None
         self._entries: list[str] = []
@@ -123,7 +124,7 @@ class LiveIncident(Incident):
 
     def _read_metrics(self, now: float) -> None:
         end = int(now) // STEP * STEP
-        last = self._signals.times[-1] if self._signals.times else end - _HISTORY - STEP
+        last = self._signals.times[-1] if self._signals.times else end - int(self._history) // STEP * STEP - STEP
         start = max(last + STEP, end - _LONGEST_GAP)
         if start > end:
             return
@@ -164,9 +165,9 @@ class LiveIncident(Incident):
         first = self._topology_read is None
         if not first and monotonic() - (self._topology_read or 0.0) < _TOPOLOGY_FRESH:
             return
-        lookback = _HISTORY if first else 120
+        lookback = self._history if first else 120
         try:
-            params = {"endTs": str(round(now * 1000)), "lookback": str(lookback * 1000)}
+            params = {"endTs": str(round(now * 1000)), "lookback": str(round(lookback * 1000))}
             pairs = [(str(d["parent"]), str(d["child"])) for d in self._jaeger.data("/api/dependencies", params) or []]
             called = {child for parent, child in pairs if parent != child}
             self._entries = sorted({parent for parent, _ in pairs} - called) or self._entries
@@ -210,7 +211,7 @@ class LiveIncident(Incident):
         rows = [
             trace_row(identity, spans)
             for name in names
-            for identity, spans in self._search(name, now, _HISTORY, _LISTED_TRACES, tags)
+            for identity, spans in self._search(name, now, self._history, _LISTED_TRACES, tags)
         ]
         rows.sort(key=lambda row: (-row["start"], row["id"]))
         return {"traces": rows[:_LISTED_TRACES]}
