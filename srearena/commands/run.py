@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from srearena import completions
 from srearena.backends import backend_options, chosen_config
 from srearena.conductor.agent_process.isolation import AUTO, CHOICES, NONE
 from srearena.conductor.agents import agent_names, make_agent
+from srearena.conductor.episode.disclosure import check_operator
 from srearena.conductor.episode.limits import Limits
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError
@@ -183,6 +185,7 @@ def command(
         identity.append(isolation)
     run = _run_folder(name, fresh, agent, identity)
     check_folder(run)
+    check_operator(os.environ)
     if _is_unfinished(run, chosen, trials):
         check_agent(agent, agent_options, isolation)
         check_cluster(config)

@@ -14,6 +14,7 @@ import click
 
 from srearena import completions
 from srearena.cluster import registry
+from srearena.conductor.episode.disclosure import REVEAL_TO, OperatorKey
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.incidents.document import is_incident_file
 from srearena.conductor.problems.registry import ProblemRegistry
@@ -43,9 +44,20 @@ from srearena.view.playing import Plays
     help="Write the one trial that is viewed to an HTML file instead of serving.",
 )
 @click.option("--trial", help="With --export: which trial, as PROBLEM or PROBLEM/NUMBER.")
+@click.option(
+    "--reveal-faults",
+    is_flag=True,
+    help=f"Print a key; episodes that are started with it as {REVEAL_TO} show their fault here on request.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the link as JSON.")
 def command(
-    places: tuple[str, ...], port: int, open_browser: bool, target: Path | None, trial: str | None, as_json: bool
+    places: tuple[str, ...],
+    port: int,
+    open_browser: bool,
+    target: Path | None,
+    trial: str | None,
+    reveal_faults: bool,
+    as_json: bool,
 ) -> None:
     """View incidents and results in the browser: running CLUSTERs and RUNs by name, RECORDINGs, leaderboards.
 
@@ -62,7 +74,9 @@ def command(
     others = [place for place in places if place not in [*clusters, *files] and not recorded.get(place)]
     catalog = Catalog(viewed_folders(others))
     results = results_directory().absolute()
-    incidents = Incidents([*catalog.folders, *([results] if results not in catalog.folders else [])], recordings)
+    operator = OperatorKey() if reveal_faults else None
+    watched = [*catalog.folders, *([results] if results not in catalog.folders else [])]
+    incidents = Incidents(watched, recordings, operator)
     if target is not None:
         _export(catalog, target, trial)
         return
@@ -74,9 +88,12 @@ def command(
         page = "#/play" if playable else page
         link = f"http://127.0.0.1:{at}/?token={quote(token)}{page}"
         if as_json:
-            click.echo(json.dumps({"link": link, "url": f"http://127.0.0.1:{at}", "token": token}))
+            revealed = {"reveal_to": operator.public} if operator is not None else {}
+            click.echo(json.dumps({"link": link, "url": f"http://127.0.0.1:{at}", "token": token, **revealed}))
         else:
             click.echo(f"{len(catalog.rows())} trials: {link}")
+            if operator is not None:
+                click.echo(f"Episodes of commands with {REVEAL_TO}={operator.public} show their fault on request.")
             click.echo("Stop it with Ctrl-C.")
         if open_browser:
             webbrowser.open(link)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from srearena.conductor.agent_process.client import AgentFailed, AgentProcess
 from srearena.conductor.agent_process.isolation import EXTERNAL, NONE
 from srearena.conductor.agents import Agent
 from srearena.conductor.episode.addresses import watching
+from srearena.conductor.episode.disclosure import check_operator
 from srearena.conductor.episode.environment import open_cluster
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.episode.preparation import Say
@@ -102,6 +104,7 @@ class Conductor:
     def prepare(self, problem: Problem, stages: tuple[str, ...] | None = None) -> None:
         """Prepare the episode of a problem, up to the agent's start."""
         self.close()
+        check_operator(os.environ)
         spec = replace(self.spec, stages=self.spec.stages or stages, config=self.spec.backend).pinned_by(problem)
         self._seed, self._prepared = spec.seed, spec
         if self._healthy is not None:

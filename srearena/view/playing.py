@@ -19,6 +19,7 @@ from typing import Any
 
 import httpx
 
+from srearena.conductor.episode.disclosure import REVEAL_TO
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.errors import SreArenaError
 from srearena.interpreters import python_module
@@ -64,7 +65,7 @@ class Play:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            env={**os.environ, "SREARENA_RESULTS": str(results)},
+            env={**os.environ, "SREARENA_RESULTS": str(results), REVEAL_TO: ""},
         )
         self._readers = [threading.Thread(target=read, daemon=True) for read in (self._read_errors, self._read)]
         for reader in self._readers:

@@ -1,6 +1,6 @@
 // One incident: its state, and a tab for each kind of evidence.
 import type { ComponentChildren, JSX } from "preact";
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useDocument } from "../api";
 import { AgentPanel } from "../incident/AgentPanel";
 import { Clock } from "../incident/Clock";
@@ -51,8 +51,9 @@ export function Incident({ id, tab, place, route, past, head }: IncidentProps): 
   const session = id.startsWith("episode:") ? id.slice("episode:".length) : "";
   const watched = useDocument<TrialDocument>(session ? `api/trial?session=${encodeURIComponent(session)}` : "", (one) => one.row.outcome === RUNNING).value;
   const trial = past ?? watched;
+  const [truth, setTruth] = useState<TruthDocument>();
   const offset = value ? value.now - Date.now() / 1000 : 0;
-  const marks = useMemo(() => [...(value?.marks ?? []), ...actionMarks(trial, offset)], [value, trial?.steps.length]);
+  const marks = useMemo(() => [...(value?.marks ?? []), ...faultMarks(truth), ...actionMarks(trial, offset)], [value, truth, trial?.steps.length]);
   const go = (to: string, query: Record<string, string | null> = {}): void => {
     location.hash = link(to ? [...place, to] : place, query);
   };
@@ -102,7 +103,7 @@ export function Incident({ id, tab, place, route, past, head }: IncidentProps): 
           <a href={link(name ? [...place, name] : place)} aria-current={name === tab ? "page" : undefined}>{label}</a>
         ))}
       </nav>
-      {value.truth && <Truth id={id} />}
+      {value.truth && <Truth id={id} truth={truth} onTruth={setTruth} />}
       <div class={play.current || trial ? "with-agent" : ""}>
         <div class="evidence">
           {tab === "" && <OverviewPanel incident={value} marks={marks} selected={route.query.service ?? ""} onSelect={(name) => onQuery({ service: name })} />}
@@ -121,15 +122,29 @@ export function Incident({ id, tab, place, route, past, head }: IncidentProps): 
   );
 }
 
-// The ground truth of a recording, which is shown to those who ask for it.
-function Truth({ id }: { id: string }): JSX.Element {
-  const [truthWanted, setTruthWanted] = useState(false);
-  const { value } = useDocument<{ roots: string[]; faults: string[] }>(truthWanted ? `api/incident/truth?id=${encodeURIComponent(id)}` : "", () => false);
-  if (!value) return <button type="button" id="show-truth" onClick={() => setTruthWanted(true)}>Show what was wrong</button>;
+interface TruthDocument {
+  problem?: string;
+  roots: string[];
+  faults: string[];
+  at?: number;
+}
+
+const faultMarks = (truth: TruthDocument | undefined): Mark[] => (truth?.at === undefined ? [] : [{ at: truth.at, text: "the fault", kind: "fault" }]);
+
+// The ground truth of a recording or of an episode, which is shown to those who may know it and ask for it.
+function Truth({ id, truth, onTruth }: { id: string; truth: TruthDocument | undefined; onTruth: (truth: TruthDocument) => void }): JSX.Element {
+  const [wanted, setWanted] = useState(false);
+  const { value, problem } = useDocument<TruthDocument>(wanted ? `api/incident/truth?id=${encodeURIComponent(id)}` : "", () => false);
+  useEffect(() => {
+    if (value) onTruth(value);
+  }, [value]);
+  if (problem) return <p role="alert">{clean(problem)}</p>;
+  if (!truth) return <button type="button" id="show-truth" disabled={wanted} onClick={() => setWanted(true)}>Show what was wrong</button>;
   return (
     <div class="panel" id="truth">
-      {value.faults.map((fault) => <p>{clean(fault)}</p>)}
-      <p>{value.roots.map((root) => <code>{clean(root)} </code>)}</p>
+      {truth.problem && <p class="mono">{clean(truth.problem)}</p>}
+      {truth.faults.map((fault) => <p>{clean(fault)}</p>)}
+      <p>{truth.roots.map((root) => <code>{clean(root)} </code>)}</p>
     </div>
   );
 }

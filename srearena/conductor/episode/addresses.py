@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from typing import Any
 
 from srearena.cluster import ClusterError
+from srearena.conductor.episode.disclosure import sealed_truth
 from srearena.conductor.episode.episode import Episode
 
 
@@ -26,7 +28,10 @@ def addresses(episode: Episode) -> dict[str, str]:
 
 
 def watching(episode: Episode) -> dict[str, Any]:
-    """What a program needs to watch the system of an episode: what the agent has, and nothing about the problem."""
+    """What a program needs to watch the system of an episode: what the agent has, and nothing about the problem.
+
+    For an operator whom the user has named, the truth is there too, and only that operator can open it.
+    """
     try:
         telemetry = asdict(episode.cluster.telemetry)
     except ClusterError:
@@ -35,4 +40,5 @@ def watching(episode: Episode) -> dict[str, Any]:
         "application": episode.problem.app.name,
         "kubeconfig": str(episode.kubeconfig),
         "telemetry": telemetry,
+        **sealed_truth(episode.problem, os.environ),
     }

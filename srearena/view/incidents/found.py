@@ -11,6 +11,7 @@ from typing import Any
 from srearena.cluster import registry
 from srearena.cluster.base import ClusterError, TelemetryEndpoints
 from srearena.cluster.launcher import telemetry_of
+from srearena.conductor.episode.disclosure import OperatorKey
 from srearena.conductor.session import is_written
 from srearena.view.incidents.base import Incident
 from srearena.view.incidents.live import CLUSTER, EPISODE, Access, LiveIncident
@@ -21,8 +22,12 @@ from srearena.view.trials import mapping, read_json, text
 class Incidents:
     """Incidents by id: found again on every request, kept while they run. Safe to use from several threads."""
 
-    def __init__(self, folders: Sequence[Path], recordings: Sequence[Path] = ()) -> None:
+    def __init__(
+        self, folders: Sequence[Path], recordings: Sequence[Path] = (), operator: OperatorKey | None = None
+    ) -> None:
+        """With the key of an operator, episodes that are sealed to it disclose their truth on request."""
         self._folders = tuple(folders)
+        self._operator = operator
         self._recordings: dict[str, Incident] = {}
         for number, directory in enumerate(recordings):
             identity = f"recording:{number}"
@@ -59,7 +64,7 @@ class Incidents:
                     continue  # it is starting, or it has no telemetry
             for log in _running_logs(self._folders):
                 identity = f"episode:{log.stem}"
-                incident = self._open.get(identity) or _episode(identity, log)
+                incident = self._open.get(identity) or _episode(identity, log, self._operator)
                 if incident is not None:
                     present[identity] = incident
             for identity in self._open.keys() - present.keys():
@@ -86,12 +91,14 @@ def _running_logs(folders: Sequence[Path]) -> list[Path]:
     return [log for log in logs if is_written(log)]
 
 
-def _episode(identity: str, log: Path) -> Incident | None:
+def _episode(identity: str, log: Path, operator: OperatorKey | None) -> Incident | None:
     """The episode of an event log; None before its system is ready."""
     document = mapping(read_json(log.with_suffix(".json")))
     if not document:
         return None
     addresses = mapping(document.get("telemetry"))
     telemetry = TelemetryEndpoints(**{one.name: text(addresses.get(one.name)) for one in fields(TelemetryEndpoints)})
-    access = Access(Path(text(document.get("kubeconfig"))), telemetry, facts={"session": log.stem})
+    truth = operator.open(text(document.get("sealed"))) if operator is not None else None
+    kubeconfig = Path(text(document.get("kubeconfig")))
+    access = Access(kubeconfig, telemetry, facts={"session": log.stem}, truth=truth or {})
     return LiveIncident(identity, text(document.get("application")) or "episode", EPISODE, access)

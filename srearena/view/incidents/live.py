@@ -55,6 +55,8 @@ class Access:
     speed: float = 1.0
     facts: Mapping[str, Any] = field(default_factory=dict)
     """For the list of incidents."""
+    truth: Mapping[str, Any] = field(default_factory=dict)
+    """What is wrong, where the operator may know it."""
 
 
 class LiveIncident(Incident):
@@ -117,6 +119,20 @@ class LiveIncident(Incident):
             **graph(self._signals, self._topology),
             "alerts": self._alerts(),
             "queries": True,
+            **({"truth": True} if self.access.truth else {}),
+        }
+
+    def truth(self) -> dict[str, Any]:
+        """What was opened with the operator's key; its fields may be of any type, if another program sealed them."""
+        known = self.access.truth
+        if not known:
+            return super().truth()
+        fault, roots = known.get("fault"), known.get("roots")
+        return {
+            "problem": str(known.get("problem", "")),
+            "faults": [str(known.get("explanation") or "Nothing is wrong.")],
+            "roots": [str(root) for root in roots] if isinstance(roots, list) else [],
+            **({"at": fault} if isinstance(fault, int | float) else {}),
         }
 
     def _now(self) -> float:
