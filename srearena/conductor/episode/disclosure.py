@@ -1,4 +1,4 @@
-"""The truth of a running episode, for the operator who asked for it, and for nobody else.
+"""The truth of a running episode, for the one operator whom the user has named.
 
 The process of the episode alone knows what is wrong. An operator's view makes a pair of keys and names the public one;
 an episode that is started with it (`SREARENA_REVEAL_TO`) publishes its truth encrypted to that key. The private key is
