@@ -229,12 +229,7 @@ class Conductor:
         )
         folder = folder_of(run, document["problem"], self._trial)
         self.keep_logs(folder)
-        signals = capture_signals(episode)
-        if signals is not None:
-            write_signals(folder, signals)
-        journal = Journal.of_real_time(episode, self._prepared)
-        if journal is not None:
-            journal.write(folder / JOURNAL)
+        self.keep_for_viewing(folder)
         write_state(run, document, episode.state)
         write_trial(run, document)
         if self._results is None:
@@ -256,6 +251,17 @@ class Conductor:
         if isinstance(self.agent, AgentProcess) and self.agent.log:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "agent.log").write_text(self.agent.log, encoding="utf-8")
+
+    def keep_for_viewing(self, folder: Path) -> None:
+        """Write what `srearena view` shows of the system, or makes it again from, into the folder of the trial."""
+        if self.episode is None:
+            return
+        signals = capture_signals(self.episode)
+        if signals is not None:
+            write_signals(folder, signals)
+        journal = Journal.of_real_time(self.episode, self._prepared)
+        if journal is not None:
+            journal.write(folder / JOURNAL)
 
     def abandon(self) -> None:
         """End the running episode without a result: its event log is deleted."""

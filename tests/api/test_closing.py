@@ -15,6 +15,7 @@ import pytest
 from srearena.cluster import Cluster, start_embedded
 from srearena.cluster.embedded.api.application import Application
 from srearena.cluster.embedded.api.requests import Receive, Send
+from srearena.cluster.embedded.clock import Clock
 from srearena.service.kubeconfig import read_kubeconfig
 
 
@@ -86,3 +87,18 @@ def test_a_request_that_is_cancelled_ends_without_an_error(kind: str) -> None:
         return not task.cancelled()
 
     assert asyncio.run(cancelled_stream())
+
+
+def _clocks() -> int:
+    gc.collect()
+    return sum(isinstance(one, Clock) for one in gc.get_objects())
+
+
+def test_nothing_keeps_the_world_of_a_closed_cluster() -> None:
+    """A process that plays one episode after the other, as trainers and these tests do, does not grow with them."""
+    before = _clocks()
+    with start_embedded(in_process=True) as cluster:
+        cluster.wait(60)
+        assert _clocks() == before + 1
+    del cluster
+    assert _clocks() == before

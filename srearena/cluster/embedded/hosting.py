@@ -98,6 +98,7 @@ class Host:
         for listener in self._listeners:
             await listener.suspend()
         await self._stop_flow()
+        self.before_fork()
 
     async def _stop_flow(self) -> None:
         if self._flow is not None:
@@ -108,6 +109,10 @@ class Host:
     @property
     def _listeners(self) -> list[Listener]:
         return [self.server.listener, *self.telemetry.listeners]
+
+    def before_fork(self) -> None:
+        """Make what every copy would make for itself."""
+        self.server.backend.open_api.before_fork()
 
     def become_copy(self, secret: str, seed: int | None) -> None:
         """Turn a suspended cluster, in a copy of its process, into one with its own ports, keys and tokens.
@@ -300,6 +305,7 @@ class HostThread:
 
         def fork() -> None:
             try:
+                self.host.before_fork()
                 result = in_fork(work, self._selector)
             except Exception as error:
                 outcome.set_exception(error)

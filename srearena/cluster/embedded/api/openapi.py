@@ -49,8 +49,8 @@ class OpenApi:
         self._table = table
         self._store = store
         self._custom: dict[tuple[str, str], tuple[str, bytes]] = {}
-        self._older: tuple[str, bytes, bytes] | None = None
-        """Version 2 as JSON and as protobuf, and the fingerprint of what it shows."""
+        self._older: tuple[str, bytes] | None = None
+        """Version 2, and the fingerprint of what it shows."""
 
     def index(self) -> Obj:
         """`/openapi/v3`."""
@@ -105,10 +105,13 @@ class OpenApi:
         ]
         fingerprint = "".join(self.fingerprint(*place) for place in places)
         if self._older is None or self._older[0] != fingerprint:
-            document = self._version_2(places)
-            self._older = (fingerprint, orjson.dumps(document), openapi_protobuf.encode(document))
-        _, text, encoded = self._older
-        return encoded if binary else text
+            self._older = (fingerprint, orjson.dumps(self._version_2(places)))
+        text = self._older[1]
+        return _as_protobuf(text) if binary else text
+
+    def before_fork(self) -> None:
+        """Make what clients of every copy ask for, so that no copy has to."""
+        self.version_2(binary=True)
 
     def _version_2(self, places: list[tuple[str, str]]) -> Obj:
         paths: Obj = {}
@@ -126,6 +129,11 @@ class OpenApi:
             "securityDefinitions": _SECURITY,
             "security": [{"BearerToken": []}],
         }
+
+
+@lru_cache(maxsize=2)
+def _as_protobuf(document: bytes) -> bytes:
+    return openapi_protobuf.encode(orjson.loads(document))
 
 
 @lru_cache(maxsize=128)

@@ -97,7 +97,7 @@ class Node:
 
 
 class Directory(Node):
-    __slots__ = ("_entries",)
+    __slots__ = ("_entries", "prepared")
     letter = "d"
     type_name = "directory"
 
@@ -111,6 +111,9 @@ class Directory(Node):
     ) -> None:
         super().__init__(mode, uid, gid, mtime)
         self._entries: dict[str, Node] = dict(entries or {})
+        self.prepared: dict[tuple[tuple[str, bool], ...], Directory] | None = None
+        """Of a frozen tree that containers begin with: the same with mount points. Kept here and not in a cache of the
+        process, as trees lead to the cluster they are in."""
 
     @property
     def size(self) -> int:

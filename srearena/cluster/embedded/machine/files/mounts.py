@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import errno
 import posixpath
-from functools import lru_cache
 
 from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.machine.containers.errors import StartError, mount_error
 from srearena.cluster.embedded.machine.files.file_view import FileView
 from srearena.cluster.embedded.machine.files.filesystem import Filesystem, Mount, RootCaller, prepared
 from srearena.cluster.embedded.machine.files.inodes import Directory, Node, Symlink
-
-_cached_tree = lru_cache(maxsize=512)(prepared)
 
 
 def lay(filesystem: Filesystem, mounts: list[Mount]) -> None:
@@ -31,13 +28,21 @@ def lay(filesystem: Filesystem, mounts: list[Mount]) -> None:
         placed.append(Mount(path, mount.volume, mount.read_only, mount.sub_path, node, mount.source))
     on_root = [mount for mount in placed if _outer(mount, placed) is None]
     try:
-        filesystem.root.volume.root = _cached_tree(
-            base, tuple((mount.path, isinstance(mount.root, Directory)) for mount in on_root)
-        )
+        filesystem.root.volume.root = _with_mount_points(base, on_root)
     except OSError as error:
         raise StartError(f"error mounting to rootfs: mkdirat: {str(error.strerror).lower()}") from None
     for mount in placed:
         _place(filesystem, mount)
+
+
+def _with_mount_points(base: Directory, mounts: list[Mount]) -> Directory:
+    points = tuple((mount.path, isinstance(mount.root, Directory)) for mount in mounts)
+    if base.prepared is None:
+        base.prepared = {}
+    tree = base.prepared.get(points)
+    if tree is None:
+        tree = base.prepared[points] = prepared(base, points)
+    return tree
 
 
 def _place(filesystem: Filesystem, mount: Mount) -> None:
