@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -56,6 +57,7 @@ class Tables:
         self._connection.execute("PRAGMA foreign_keys = OFF")
         self.schemas: list[str] = ["main"]
         self._steps = 0
+        self._functions: dict[tuple[str, int], Callable[..., Any]] = {}
         self.function("random", 0, lambda: random.random())
         for name in ("now", "clock_timestamp", "current_timestamp_", "sysdate"):
             self.function(name, 0, now)
@@ -63,8 +65,21 @@ class Tables:
     def close(self) -> None:
         self._connection.close()
 
+    def __del__(self) -> None:
+        self.close()
+
     def function(self, name: str, arguments: int, body: Callable[..., Any]) -> None:
-        self._connection.create_function(name, arguments, body)
+        key = (name, arguments)
+        self._functions[key] = body
+        tables = weakref.ref(self)
+
+        # SQLite keeps its functions out of the garbage collector's sight: what they lead to, the whole cluster, would
+        # never be freed.
+        def call(*values: Any) -> Any:
+            found = tables()
+            return found._functions[key](*values) if found is not None else None
+
+        self._connection.create_function(name, arguments, call)
 
     # --- schemas -----------------------------------------------------------------------------------------------
 
