@@ -62,7 +62,7 @@ class _OwnedConductor(Conductor):
             super().close()
 
     def keep_for_viewing(self, folder: Path) -> None:
-        """Nobody views these trials, and the signals are a tenth of what one costs."""
+        """Nothing: the trials of a proof are not viewed, and this is a tenth of what one costs."""
 
 
 class PreparedEpisode(Closeable):
