@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from srearena.errors import SreArenaError
+from srearena.view.trials import LeaderboardTrial
 
 SCHEMA = "site-v1"
 PAGES = Path(__file__).parent
@@ -120,26 +121,17 @@ def _blamed(answer: Any) -> list[str]:
     return [str(name)[:120] for name in names[:6]]
 
 
-def _stages(details: Mapping[str, Any]) -> list[list[Any]]:
-    """The stages of a live problem: name, answer, seconds, verdict and reasons."""
-    rows = []
-    for stage in details.get("stages") or ():
-        verdict = stage.get("verdict") or {}
-        submission = stage.get("submission")
-        text = submission if isinstance(submission, str) else json.dumps(submission)
-        if not stage.get("submitted"):
-            text = "no answer"
-        elif submission is None:
-            text = "done"
-        reasons = "; ".join(str(reason) for reason in verdict.get("reasons") or ())
-        rows.append([stage.get("stage"), text, stage.get("wall_seconds"), bool(verdict.get("passed")), reasons])
-    return rows
+def _stages(details: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The stages of a live problem, as results have them."""
+    kept = ("stage", "submitted", "submission", "wall_seconds", "steps", "recovery", "verdict")
+    stages = [stage for stage in details.get("stages") or () if isinstance(stage, Mapping)]
+    return [{key: stage[key] for key in kept if key in stage} for stage in stages]
 
 
 def _steps(directory: Path) -> list[Any]:
-    trajectory = _read_untrusted(directory / "traces" / "trajectory.json")
-    steps = trajectory.get("steps") if isinstance(trajectory, Mapping) else None
-    return [_cut(step) for step in (steps or [])[:_STEPS] if isinstance(step, Mapping)]
+    """The transcript: of the event log of a live problem, which says more than the trajectory, else of that."""
+    steps = LeaderboardTrial("", directory, (), {}).steps()
+    return [_cut(step.as_document()) for step in steps[:_STEPS]]
 
 
 def _read_untrusted(path: Path) -> Any:

@@ -10,8 +10,12 @@ export function seconds(value: number | null | undefined): string {
 }
 
 export function money(value: number | null | undefined): string {
-  if (typeof value !== "number" || !Number.isFinite(value) || value === 0) return NONE;
-  return `$${value.toFixed(value < 1 ? 4 : 2)}`;
+  if (typeof value !== "number" || !Number.isFinite(value)) return NONE;
+  return value === 0 ? "$0" : `$${value.toFixed(value < 1 ? 4 : 2)}`;
+}
+
+export function fixed(value: number | null | undefined, digits = 3): string {
+  return typeof value === "number" && Number.isFinite(value) ? value.toFixed(digits) : NONE;
 }
 
 export function count(value: number | null | undefined): string {
@@ -20,7 +24,13 @@ export function count(value: number | null | undefined): string {
 }
 
 export function share(value: number | null | undefined): string {
-  return typeof value === "number" && Number.isFinite(value) ? value.toFixed(2) : NONE;
+  return fixed(value, 2);
+}
+
+// A moment with its date, in UTC as all moments here.
+export function moment(value: string): string {
+  const found = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)/.exec(value);
+  return found ? `${found[1]} ${found[2]}` : value;
 }
 
 export function when(value: string): string {

@@ -2,6 +2,7 @@
 import "./view.css";
 import { type JSX, render } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { Logo } from "./components/Logo";
 import { ComparePage } from "./pages/ComparePage";
 import { IncidentListPage } from "./pages/IncidentList";
 import { IncidentPage } from "./pages/IncidentPage";
@@ -10,9 +11,8 @@ import { TrialListPage } from "./pages/TrialList";
 import { SessionPage, Trial, TrialPage } from "./pages/TrialPage";
 import { WorldPage } from "./pages/WorldPage";
 import { parse, type Route } from "./router";
+import { restoreTheme, toggleTheme } from "./theme";
 import type { TrialDocument } from "./types";
-
-const THEME = "srearena-theme";
 
 function useRoute(): Route {
   const [route, setRoute] = useState(() => parse(location.hash));
@@ -37,17 +37,6 @@ function Page({ route }: { route: Route }): JSX.Element {
   return <p role="alert">There is no such page.</p>;
 }
 
-function toggleTheme(): void {
-  const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
-  try {
-    localStorage.setItem(THEME, root.dataset.theme);
-  } catch {
-    // Storage may be disabled: the theme lasts as long as the page.
-  }
-}
-
 const PAGES: [string, string, string[]][] = [
   ["#/incidents", "Incidents", ["incidents", "incident"]],
   ["#/", "Trials", ["", "trial", "world", "compare", "session"]],
@@ -61,7 +50,7 @@ function Frame({ children, home, page = "" }: { children: JSX.Element; home: boo
         Skip to the content
       </a>
       <header>
-        {home ? <a class="brand" href="#/">SREArena</a> : <span class="brand">SREArena</span>}
+        {home ? <a class="brand" href="#/"><Logo />SREArena</a> : <span class="brand"><Logo />SREArena</span>}
         <nav aria-label="Pages">
           {home && PAGES.map(([address, name, parts]) => <a href={address} aria-current={parts.includes(page) ? "page" : undefined}>{name}</a>)}
         </nav>
@@ -86,12 +75,7 @@ function Application(): JSX.Element {
 }
 
 function start(): void {
-  try {
-    const theme = localStorage.getItem(THEME);
-    if (theme === "dark" || theme === "light") document.documentElement.dataset.theme = theme;
-  } catch {
-    // No storage: the system's theme.
-  }
+  restoreTheme();
   // The token is in a cookie by now; it does not stay in the address, where it would be copied with a link.
   const address = new URL(location.href);
   if (address.searchParams.has("token")) {

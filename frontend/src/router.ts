@@ -27,7 +27,7 @@ export function link(parts: string[], query: Record<string, string | number | nu
   return entries.length ? `${path}?${new URLSearchParams(entries)}` : path;
 }
 
-// Change the query without a new entry in the history and without rendering again.
+// Change the query of the page without a new entry in the history and without rendering again.
 export function replaceQuery(route: Route, query: Record<string, string | number | null>): void {
-  history.replaceState(null, "", link(route.parts, { ...route.query, ...query }));
+  history.replaceState(null, "", link(route.parts, { ...parse(location.hash).query, ...query }));
 }

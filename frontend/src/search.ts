@@ -6,7 +6,7 @@ export function stepText(step: Step): string {
 }
 
 // The indexes of the steps in which a query occurs, without regard to case.
-export function found(steps: Step[], query: string): number[] {
+export function found(steps: readonly Step[], query: string): number[] {
   const wanted = query.trim().toLowerCase();
   if (!wanted) return [];
   return steps.flatMap((step, index) => (stepText(step).toLowerCase().includes(wanted) ? [index] : []));

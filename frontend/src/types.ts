@@ -59,6 +59,8 @@ export interface StageResult {
 export interface GroundTruth {
   roots?: string[];
   aliases?: string[][];
+  // Which failure led to which, by the names of objects.
+  propagation?: [string, string][];
   explanation?: string;
   system_level?: string;
   fault_type?: string;

@@ -13,6 +13,7 @@ from srearena.view.export import ASSETS
 from tests.surroundings import DOWNLOADS, ROOT, real_environment
 
 SOURCE = ROOT / "frontend"
+SITE = ROOT / "website"
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,11 @@ def test_the_unit_tests_pass(frontend: Path) -> None:
 
 def test_the_built_files_are_those_of_the_sources(frontend: Path, tmp_path: Path) -> None:
     run(frontend, "node", "build.mjs", str(tmp_path))
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(path.name for path in ASSETS.iterdir())
-    for path in ASSETS.iterdir():
-        built = (tmp_path / path.name).read_bytes()
-        assert built == path.read_bytes(), f"{path} is not what frontend/ gives: run `npm run build` there"
+    packaged = {"view": ASSETS, "site/assets": SITE / "assets"}
+    for folder, kept in packaged.items():
+        assert sorted(path.name for path in (tmp_path / folder).iterdir()) == sorted(
+            path.name for path in kept.iterdir()
+        )
+    pairs = [(tmp_path / folder / path.name, path) for folder, kept in packaged.items() for path in kept.iterdir()]
+    for built, path in [*pairs, (tmp_path / "site" / "index.html", SITE / "index.html")]:
+        assert built.read_bytes() == path.read_bytes(), f"{path} is not what frontend/ gives: run `npm run build` there"

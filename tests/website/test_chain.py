@@ -96,6 +96,6 @@ def test_two_incidents_two_agents_three_runs_to_a_ranking_in_the_browser(
     browser.picture("leaderboard-incident")
     browser.open(base, "#/run/alerts/Scenario-1/3")
     assert "Missed: " in browser.text("#justification")
-    assert any("<script>alert(1)</script> looking at Scenario-1" in step for step in browser.all(".steps ol button"))
+    assert any("<script>alert(1)</script> looking at Scenario-1" in step for step in browser.all("#transcript .step"))
     browser.picture("leaderboard-run")
     assert browser.complaints() == []

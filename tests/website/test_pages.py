@@ -15,7 +15,7 @@ import duckdb
 import pytest
 from browsing import Browser
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import Select
+from selenium.webdriver.support.ui import Select, WebDriverWait
 from site_results import HOSTILE, make_results
 
 from website.building import SiteError, build
@@ -33,7 +33,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_ranking_is_shown_in_order_with_its_doubts(browser: Browser, site: str) -> None:
     browser.open(site)
     assert browser.all("#ranking td.name a") == AGENTS
-    assert browser.all("#ranking .mark") == ["within noise of the next"] * 3
+    assert browser.all("#ranking .doubt") == ["within noise of the next"] * 3
     assert browser.complaints() == []
     browser.picture("leaderboard-ranking")
 
@@ -165,14 +165,22 @@ def test_plots_name_the_front(browser: Browser, site: str) -> None:
     browser.picture("leaderboard-plots")
 
 
-def test_a_run_is_replayed_step_by_step_and_linked_to(browser: Browser, site: str) -> None:
+def current(browser: Browser) -> list[str]:
+    """The numbers of the chosen steps."""
+    return browser.all("#transcript [aria-current=step] .number")
+
+
+def test_a_run_is_read_step_by_step_and_linked_to(browser: Browser, site: str) -> None:
     browser.open(site, "#/run/alpha/Scenario-2/1")
-    assert browser.text("#place") == "Step 1 of 2"
-    browser.chrome.find_element("css selector", "#next").click()
-    assert browser.text("#place") == "Step 2 of 2"
+    assert browser.text("#hits") == "2 steps" and current(browser) == []
+    browser.chrome.find_element("css selector", "#step-2").click()
+    assert current(browser) == ["2"]
     assert browser.chrome.current_url.endswith("?step=2")
     browser.open(site, "#/run/alpha/Scenario-2/1?step=2")
-    assert browser.text("#place") == "Step 2 of 2"
+    assert current(browser) == ["2"]
+    search = browser.chrome.find_element("css selector", "#search")
+    search.send_keys("evil")
+    assert browser.text("#hits") == "2 of 2 steps" and browser.all("#transcript mark")
 
 
 def test_an_incident_shows_the_truth_against_any_answer(browser: Browser, site: str) -> None:
@@ -191,22 +199,26 @@ def test_an_incident_shows_the_truth_against_any_answer(browser: Browser, site: 
 
 def test_an_incident_has_charts_and_a_timeline(browser: Browser, site: str) -> None:
     browser.open(site, "#/incident/Scenario-2")
-    assert [text.rpartition(" ")[2] for text in browser.all("#charts figcaption")] == ["strongly", "usual"]
-    drawn = browser.chrome.find_elements("css selector", "#charts svg.chart")
-    assert len(drawn) == 4, "no chart of a latency that was never measured"
-    labels = [str(one.get_attribute("aria-label")) for one in drawn[2:]]
-    assert labels == ["web, Requests: from 20/s to 20/s", "web, Errors: from 0 % to 100 %"]
-    lines = [one.get_attribute("d") or "" for one in browser.chrome.find_elements("css selector", "#charts path.line")]
-    assert [line.count("M") for line in lines] == [1, 2, 1, 2], "a gap where nothing was measured"
+    assert browser.all("#charts .panel-head .badge") == ["deviates strongly", "as usual"]
+    drawn = browser.chrome.find_elements("css selector", "#charts .chart [role=img]")
+    labels = [str(one.get_attribute("aria-label")) for one in drawn]
+    assert labels == ["Requests: now 20/s", "Errors: now 100 %"] * 2, "no chart of a latency that was never measured"
+    WebDriverWait(browser.chrome, 10).until(lambda chrome: len(browser.all("#charts canvas")) == 4)
+    wide = "return [...document.querySelectorAll('#charts canvas')].every((one) => one.clientWidth > 200)"
+    WebDriverWait(browser.chrome, 10).until(lambda chrome: chrome.execute_script(wide))
     assert "2026-01-01 00:02:00" in browser.text()
 
 
 def test_a_run_is_walked_with_the_keyboard_alone(browser: Browser, site: str) -> None:
     browser.open(site, "#/run/alpha/Scenario-2/1")
-    browser.chrome.find_element("css selector", "#next").send_keys(Keys.ARROW_RIGHT)
-    assert browser.text("#place") == "Step 2 of 2"
-    browser.chrome.find_element("css selector", "#next").send_keys("k")
-    assert browser.text("#place") == "Step 1 of 2"
+    body = browser.chrome.find_element("css selector", "body")
+    body.send_keys("jj")
+    assert current(browser) == ["2"]
+    body.send_keys("k")
+    assert current(browser) == ["1"]
+    browser.go("#/run/beta/Scenario-2/1")
+    body.send_keys("j")
+    assert current(browser) == ["1"], "the page that was left does not hear the keys any more"
     browser.open(site)
     browser.chrome.find_element("css selector", "body").send_keys(Keys.TAB)
     assert browser.chrome.switch_to.active_element.get_attribute("id") == "skip"
@@ -398,10 +410,10 @@ def test_a_run_on_a_live_problem_shows_its_stages(browser: Browser, tmp_path: Pa
     build(results, tmp_path / "site")
     base = (tmp_path / "site").as_uri() + "/"
     browser.open(base, "#/run/alpha/Scenario-1/1")
-    assert browser.all("#stages tbody td:nth-child(1)") == ["detection", "mitigation"]
-    assert browser.all("#stages tbody td:nth-child(4)") == ["passed", "failed"]
-    assert "<script>window.broken = 1</script>" in browser.all("#stages tbody td:nth-child(2)")[0]
-    assert browser.all("#stages tbody tr:nth-child(2) td")[1:] == ["no answer", "–", "failed", "requests fail"]
+    assert browser.all("#verdicts tbody th") == ["detection", "mitigation"]
+    assert browser.all("#verdicts tbody .badge") == ["passed", "failed"]
+    assert "<script>window.broken = 1</script>" in browser.all("#verdicts tbody td.text")[0]
+    assert browser.all("#verdicts tbody tr:nth-child(2) td") == ["failed", "no answer", "–", "–", "requests fail"]
     assert browser.chrome.execute_script("return window.broken") is None
     browser.open(base, "#/incident/Scenario-1")
     assert browser.all("#said tbody td:nth-child(4)") == ["cart"]

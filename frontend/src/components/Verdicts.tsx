@@ -2,6 +2,7 @@
 import type { JSX } from "preact";
 import * as format from "../format";
 import { clean } from "../text";
+import { CauseGraph } from "./CauseGraph";
 import type { GroundTruth, Result, StageResult } from "../types";
 
 function answerText(stage: StageResult): string {
@@ -129,6 +130,9 @@ export function Truth({ result }: { result: Result }): JSX.Element | null {
           )}
         </div>
       </div>
+      {truth.propagation && truth.propagation.length > 0 && (
+        <CauseGraph title="How it spread" graph={{ edges: truth.propagation, roots: truth.roots ?? [] }} right={new Set()} />
+      )}
     </section>
   );
 }

@@ -25,15 +25,33 @@ export interface Placed {
 export const edgeKey = (from: string, to: string): string => `${from}\u0000${to}`;
 
 export function place(services: readonly Service[], calls: readonly Call[], vertical: boolean): Placed {
-  const longest = Math.max(0, ...services.map((service) => Math.min(service.name.length, LONGEST_NAME)));
+  return layered(
+    services.map((service) => service.name),
+    calls.map((call) => [call.from, call.to]),
+    { vertical, height: NODE_HEIGHT, longest: LONGEST_NAME, label: { width: LABEL_WIDTH, height: LABEL_HEIGHT } },
+  );
+}
+
+interface Shape {
+  vertical: boolean;
+  height: number;
+  // Characters of a name that are shown.
+  longest: number;
+  // Of the text at an edge.
+  label: { width: number; height: number };
+}
+
+export function layered(names: readonly string[], pairs: readonly (readonly [string, string])[], shape: Shape): Placed {
+  const { vertical } = shape;
+  const longest = Math.max(0, ...names.map((name) => Math.min(name.length, shape.longest)));
   const nodeWidth = Math.max(NARROWEST, Math.round(longest * CHARACTER_WIDTH + 40));
   const graph = new Graph();
   graph.setGraph({ rankdir: vertical ? "TB" : "LR", nodesep: vertical ? 14 : 20, ranksep: vertical ? 26 : 34, edgesep: 8, marginx: 10, marginy: 10 });
   graph.setDefaultEdgeLabel(() => ({}));
-  for (const service of services) graph.setNode(service.name, { width: nodeWidth, height: NODE_HEIGHT });
-  for (const call of calls) {
-    if (call.from === call.to || !graph.hasNode(call.from) || !graph.hasNode(call.to)) continue;
-    graph.setEdge(call.from, call.to, { width: LABEL_WIDTH, height: LABEL_HEIGHT, labelpos: "c" });
+  for (const name of names) graph.setNode(name, { width: nodeWidth, height: shape.height });
+  for (const [from, to] of pairs) {
+    if (from === to || !graph.hasNode(from) || !graph.hasNode(to)) continue;
+    graph.setEdge(from, to, { ...shape.label, labelpos: "c" });
   }
   layout(graph);
   const nodes = new Map<string, Point>();

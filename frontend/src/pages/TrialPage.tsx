@@ -4,16 +4,14 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { useDocument } from "../api";
 import { CopyButton } from "../components/CopyButton";
 import { Outcome } from "../components/Outcome";
-import { StepCard } from "../components/StepCard";
 import { Block } from "../components/Text";
+import { stepIn, Transcript } from "../components/Transcript";
 import { Truth, Verdicts } from "../components/Verdicts";
 import * as format from "../format";
 import { markedServices, SignalsAround, SystemPanel } from "../incident/SystemPanel";
 import { firstService } from "../incident/Overview";
-import { useKeys } from "../keyboard";
 import { stepMarkdown, trialMarkdown } from "../markdown";
 import { link, replaceQuery, type Route } from "../router";
-import { found, nextIndex } from "../search";
 import { clean } from "../text";
 import { worldLink } from "./WorldPage";
 import { type Row, RUNNING, type TrialDocument, type TrialList } from "../types";
@@ -47,38 +45,14 @@ interface TrialProps {
 
 export function Trial({ trial, route, served }: TrialProps): JSX.Element {
   const { row, result, steps } = trial;
-  const firstStep = Number.parseInt(route.query.step ?? "", 10);
-  const [current, setCurrent] = useState(Number.isFinite(firstStep) ? Math.max(1, Math.min(firstStep, steps.length)) - 1 : -1);
-  const [query, setQuery] = useState(route.query.q ?? "");
-  const hits = useMemo(() => found(steps, query), [steps, query]);
-  const stages = steps.flatMap((step, index) => (step.kind === "stage" ? [{ name: step.stage, index }] : []));
+  const [current, setCurrent] = useState(() => stepIn(route, steps));
   const live = row.outcome === RUNNING;
   const [chosen, setChosen] = useState(route.query.service ?? "");
   const service = useMemo(() => chosen || (trial.system ? serviceAtFault(trial) : ""), [chosen, trial]);
   const choose = (name: string): void => {
     setChosen(name);
-    replaceQuery(route, { step: current >= 0 ? current + 1 : null, q: query, service: name });
+    replaceQuery(route, { service: name });
   };
-
-  const select = (index: number | undefined, scroll = true): void => {
-    if (index === undefined || index < 0 || index >= steps.length) return;
-    setCurrent(index);
-    replaceQuery(route, { step: index + 1, q: query, service: chosen });
-    if (scroll) document.getElementById(`step-${index + 1}`)?.scrollIntoView({ block: "center" });
-  };
-  useEffect(() => {
-    if (current >= 0) document.getElementById(`step-${current + 1}`)?.scrollIntoView({ block: "center" });
-  }, []);
-  useKeys({
-    j: () => select(current + 1),
-    k: () => select(Math.max(0, current - 1)),
-    n: () => select(nextIndex(hits, current)),
-    p: () => select(nextIndex(hits, current, true)),
-    s: () => select(nextIndex(stages.map((stage) => stage.index), current)),
-    "/": () => document.getElementById("search")?.focus(),
-    g: () => select(0),
-    G: () => select(steps.length - 1),
-  });
   const facts: [string, string][] = [
     ["Agent", clean(row.agent)],
     ["Model", clean(row.model)],
@@ -135,41 +109,10 @@ export function Trial({ trial, route, served }: TrialProps): JSX.Element {
         <SystemPanel system={trial.system} result={result} steps={steps} current={current} selected={service} onSelect={choose} />
       )}
       <Scores scores={result.scores} />
-      <section aria-labelledby="transcript-head">
-        <h2 id="transcript-head">Transcript</h2>
-        <div class="bar sticky">
-          <label class="inline">
-            Search
-            <input id="search" type="search" value={query} onInput={(event) => setQuery(event.currentTarget.value)}
-              onKeyDown={(event) => event.key === "Enter" && select(nextIndex(hits, current, event.shiftKey))} />
-          </label>
-          <span id="hits" role="status">
-            {query.trim() ? `${hits.length} of ${steps.length} steps` : `${steps.length} steps`}
-          </span>
-          <nav aria-label="Stages">
-            {stages.map(({ name, index }) => (
-              <button type="button" class="jump" onClick={() => select(index)}>
-                {clean(name)}
-              </button>
-            ))}
-          </nav>
-          {live && <span class="badge live">live</span>}
-        </div>
-        {steps.length === 0 && <p class="soft">No steps were recorded.</p>}
-        <ol class="transcript" id="transcript">
-          {steps.map((step, index) => (
-            <StepCard step={step} number={index + 1} current={index === current} query={hits.includes(index) ? query.trim() : ""}
-              onSelect={() => select(index, false)}>
-              {index === current && trial.system && step.kind !== "stage" && (
-                <SignalsAround system={trial.system} service={service} step={step} steps={steps} index={index} />
-              )}
-            </StepCard>
-          ))}
-        </ol>
-        <p class="soft keys">
-          <kbd>j</kbd> <kbd>k</kbd> step, <kbd>s</kbd> next stage, <kbd>/</kbd> search, <kbd>n</kbd> <kbd>p</kbd> match
-        </p>
-      </section>
+      <Transcript steps={steps} route={route} current={current} onCurrent={setCurrent} live={live}
+        around={(step, index) =>
+          trial.system && step.kind !== "stage" && <SignalsAround system={trial.system} service={service} step={step} steps={steps} index={index} />
+        } />
       {Object.entries(result.logs ?? {}).map(([name, text]) => (
         <section>
           <h2>{clean(name)}</h2>
