@@ -39,6 +39,7 @@ from srearena.service.kubernetes import Kubernetes
 from tests.real_cluster.fingerprints import Observation, observe
 from tests.real_cluster.layout import KUBECONFIG
 from tests.real_cluster.spans import seconds
+from tests.real_cluster.usage import Usage, take_usage
 
 RATE = 30
 """Requests a second: enough for every operation in two minutes, and little for two cores that are shared."""
@@ -65,6 +66,8 @@ class Played:
     observed: Observation = field(default_factory=Observation)
     recovery: float | None = None
     """Seconds of the cluster's time from the beginning of the remedy until the application serves again."""
+    usage: Usage = field(default_factory=dict)
+    """Of a healthy system."""
 
     @property
     def passed(self) -> bool:
@@ -82,6 +85,7 @@ class Played:
             "signals": self.observed.signals,
             "first": self.observed.first,
             "recovery": self.recovery,
+            **({"usage": self.usage} if self.usage else {}),
         }
 
 
@@ -141,6 +145,10 @@ class Incident:
         complaints = [f"{check.name}: {line}" for check in checks for line in check.complaints(problem)]
         self._note("healthy", not complaints, *complaints)
         if problem.level == "none":
+            with _telemetry(episode.cluster) as telemetry:
+                if telemetry is not None:
+                    window = self._spec.timeline.before
+                    self.played.usage = take_usage(problem.app, problem.kubernetes, telemetry, window, RATE)
             return
         episode.submit("No")
         self.played.seconds["injected"] = monotonic() - self._began
