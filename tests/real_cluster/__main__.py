@@ -72,7 +72,7 @@ def _build_kubernetes() -> None:
 
 
 def up(workers: int, *, with_nodes: bool, sources: Sequence[SourceFolder] = ()) -> None:
-    """Start a cluster; without nodes only its control plane. Workers know the images of these applications."""
+    """Start a cluster; without nodes only its control plane. The nodes know the images of these applications."""
     _check_machine()
     if STATE.exists():
         raise RealClusterError(f"{STATE} exists: a cluster runs already; stop it with `scripts/real-cluster down`")
@@ -99,7 +99,7 @@ def up(workers: int, *, with_nodes: bool, sources: Sequence[SourceFolder] = ()) 
             start_program(node, "containerd", programs.containerd(node))
         for node in nodes:
             _import(node, archive)
-            if extra and node != CONTROL_PLANE:
+            if extra:
                 _import(node, APPLICATIONS)
             start_program(node, "kubelet", programs.kubelet(node, keys))
             start_program(node, "kube-proxy", programs.kube_proxy(node, keys))
@@ -119,11 +119,11 @@ def up(workers: int, *, with_nodes: bool, sources: Sequence[SourceFolder] = ()) 
 
 
 def load(sources: Sequence[SourceFolder]) -> None:
-    """Bring the images of applications to the workers of a running cluster, also those that have changed."""
+    """Bring the images of applications to the nodes of a running cluster, also those that have changed."""
     if not STATE.exists():
         raise RealClusterError("no cluster runs here; start one with `scripts/real-cluster up`")
     write_archive(APPLICATIONS, build(sources, tools=False))
-    for node in map(Node, range(1, 16)):
+    for node in map(Node, range(16)):
         if node.folder.exists():
             _import(node, APPLICATIONS)
 

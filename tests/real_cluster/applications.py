@@ -76,7 +76,7 @@ COLLECTOR = Dependency(
 AGNHOST = Part(
     "agnhost", "k8s.io/kubernetes/test/images/agnhost", KUBERNETES, "registry.k8s.io/e2e-test-images/agnhost:2.53"
 )
-FORTIO = Dependency("fortio", "fortio.org/fortio", "v1.75.3", "docker.io/fortio/fortio:1.69.5")
+FORTIO = Dependency("fortio", "fortio.org/fortio", "v1.66.5", "docker.io/fortio/fortio:1.69.5")
 NETCAT = Dependency("nc", "", "1", main="nc")
 PROBE = "docker.io/library/busybox:1.36"
 
@@ -188,8 +188,10 @@ def actors() -> Bundle:
 def telemetry() -> Bundle:
     """The programs that are installed into `observe`, as far as they can be made here."""
     return Bundle(
-        (KUBE_STATE_METRICS, PROMETHEUS),
+        (KUBE_STATE_METRICS, PROMETHEUS, JAEGER),
         {
+            # The second version differs in its configuration, of which nothing is used.
+            "docker.io/jaegertracing/jaeger:2.9.0": program_image(JAEGER),
             KUBE_STATE_METRICS.image: program_image(KUBE_STATE_METRICS),
             PROMETHEUS.image: program_image(PROMETHEUS),
             "quay.io/prometheus/node-exporter:v1.9.1": debian_image(
