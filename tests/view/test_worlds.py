@@ -77,7 +77,7 @@ def step_of(pages: Pages, words: str) -> int:
     return next(n for n, text in enumerate(pages.all("#transcript > li"), 1) if words in text)
 
 
-def test_the_system_is_opened_at_a_step_with_everything_that_a_live_one_shows(pages: Pages) -> None:
+def test_the_system_is_opened_at_a_step_with_everything_that_a_live_one_shows(pages: Pages, axe: str) -> None:
     pages.open(trial_page("real", PROBLEM), "#transcript .step")
     scaled = step_of(pages, "scale deployment")
     pages.open(f"{trial_page('real', PROBLEM)}?step={step_of(pages, 'wait(120)')}", "#open-world")
@@ -86,6 +86,8 @@ def test_the_system_is_opened_at_a_step_with_everything_that_a_live_one_shows(pa
     pages.wait(lambda: pages.all(".node"), 180)
     assert "all 4 answers are the recorded ones" in pages.text("#answers")
     assert "built again" in pages.text("h1") and pages.all("#close-world")
+    assert pages.all(".node .word"), "the fault is marked: the trial has been graded"
+    assert wrong(pages, axe) == []
     pages.wait(lambda: "geo" in "".join(pages.all(".node.level-2")))
     pages.press("2")
     pages.wait(lambda: pages.all("#pods tbody tr") and pages.all("#events tbody tr"))
@@ -104,6 +106,13 @@ def test_the_system_is_opened_at_a_step_with_everything_that_a_live_one_shows(pa
     assert "hostile" in changed and "services" in changed, (
         "the fault and the agent's changes, against the healthy system"
     )
+    script = (
+        "[...document.querySelectorAll('#objects button')].find((one) => one.textContent.includes('hostile')).click()"
+    )
+    pages.chrome.execute_script(script)
+    pages.wait(
+        lambda: pages.all("#object .yaml") and "<script>window.broken = 1</script>" in pages.text("#object .yaml")
+    )
     pages.press("6")
     pages.wait(lambda: pages.all("#expression"))
     pages.type("#expression", "count(up)")
@@ -113,6 +122,20 @@ def test_the_system_is_opened_at_a_step_with_everything_that_a_live_one_shows(pa
 
     pages.open(world_page(scaled - 1, "/cluster"), "#pods tbody tr, #building")
     pages.wait(lambda: any(name.startswith("geo-") for name in pages.all("#pods tbody th")), 180)
+
+
+def wrong(pages: Pages, axe: str) -> list[str]:
+    """What the accessibility checker finds, in both themes."""
+    found: list[str] = []
+    for theme in ("light", "dark"):
+        pages.chrome.execute_script("document.documentElement.dataset.theme = arguments[0]", theme)
+        pages.chrome.execute_script(axe)
+        found += pages.chrome.execute_async_script(
+            """const done = arguments[arguments.length - 1];
+            axe.run().then((result) => done(result.violations.map((one) => one.id + ": " + one.nodes[0].html)),
+                           (problem) => done([String(problem)]))"""
+        )
+    return found
 
 
 def test_time_goes_on_only_where_the_operator_lets_it(pages: Pages) -> None:

@@ -27,7 +27,7 @@ interface OverviewProps {
   incident: Overview;
   marks: readonly Mark[];
   selected: string;
-  marked?: Marked;
+  marked?: Marked | undefined;
   // Without the tables below the graph, and with one line for alerts of one name.
   compact?: boolean;
   onSelect: (name: string) => void;

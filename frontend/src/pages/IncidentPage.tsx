@@ -8,6 +8,7 @@ import { ClusterPanel } from "../incident/ClusterPanel";
 import { LogsPanel } from "../incident/LogsPanel";
 import { ObjectsPanel } from "../incident/ObjectsPanel";
 import { PlayPanel } from "../incident/PlayPanel";
+import { markedServices } from "../incident/SystemPanel";
 import { OverviewPanel } from "../incident/Overview";
 import { QueryPanel } from "../incident/QueryPanel";
 import { TracesPanel } from "../incident/TracesPanel";
@@ -76,6 +77,8 @@ export function Incident({ id, tab, place, route, past, head }: IncidentProps): 
   }
   const namespaces = [...new Set(value.services.map((service) => service.namespace).filter(Boolean))];
   const services = value.services.filter((service) => service.kind === "service").map((service) => service.name);
+  const names = value.services.map((service) => service.name);
+  const marked = past ? markedServices(past.result, names) : truth && markedServices({ ground_truth: truth }, names);
   const deviating = value.services.filter((service) => service.level > 0 && service.requests).length;
   const firing = value.alerts.filter((alert) => alert.state === "firing").length;
   return (
@@ -106,7 +109,7 @@ export function Incident({ id, tab, place, route, past, head }: IncidentProps): 
       {value.truth && <Truth id={id} truth={truth} onTruth={setTruth} />}
       <div class={play.current || trial ? "with-agent" : ""}>
         <div class="evidence">
-          {tab === "" && <OverviewPanel incident={value} marks={marks} selected={route.query.service ?? ""} onSelect={(name) => onQuery({ service: name })} />}
+          {tab === "" && <OverviewPanel incident={value} marks={marks} marked={marked} selected={route.query.service ?? ""} onSelect={(name) => onQuery({ service: name })} />}
           {tab === "cluster" && <ClusterPanel id={id} live={live} namespaces={namespaces} />}
           {tab === "logs" && <LogsPanel id={id} live={live} namespaces={namespaces} workloads={value.services.map((service) => service.name)} query={route.query} onQuery={onQuery} />}
           {tab === "traces" && <TracesPanel id={id} live={live} services={services} query={route.query} onQuery={onQuery} />}
