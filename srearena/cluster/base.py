@@ -165,8 +165,11 @@ class Cluster(Closeable):
     def catch_up(self) -> None:
         """Start the flow of time. A cluster that was started in the past first simulates up to the present."""
 
-    def set_speed(self, speed: float) -> None:
-        """Set how fast a virtual clock runs relative to real time; 0 stops it. A real cluster ignores this."""
+    def set_speed(self, speed: float, until: float | None = None) -> None:
+        """Set how fast a virtual clock runs relative to real time, up to an instant; 0 stops it.
+
+        A real cluster ignores this.
+        """
 
     def virtual_clock(self) -> VirtualClock | None:
         """Where a virtual clock stands; None on a real cluster."""
@@ -263,8 +266,8 @@ class DelegatingCluster(Cluster, Generic[C]):
     def catch_up(self) -> None:
         self.inner.catch_up()
 
-    def set_speed(self, speed: float) -> None:
-        self.inner.set_speed(speed)
+    def set_speed(self, speed: float, until: float | None = None) -> None:
+        self.inner.set_speed(speed, until)
 
     def virtual_clock(self) -> VirtualClock | None:
         return self.inner.virtual_clock()

@@ -85,8 +85,9 @@ class InProcessCluster(Cluster):
     def catch_up(self) -> None:
         self._thread.call(self._thread.host.catch_up())
 
-    def set_speed(self, speed: float) -> None:
-        self._thread.call(self._thread.host.control({"operation": "speed", "value": speed}))
+    def set_speed(self, speed: float, until: float | None = None) -> None:
+        bound = {} if until is None else {"until": until}
+        self._thread.call(self._thread.host.control({"operation": "speed", "value": speed, **bound}))
 
     def virtual_clock(self) -> VirtualClock:
         state = self._thread.call(self._thread.host.control({"operation": "status"}))

@@ -148,8 +148,8 @@ class ChildCluster(Cluster):
     def catch_up(self) -> None:
         _request(self._control, "catch-up")
 
-    def set_speed(self, speed: float) -> None:
-        _request(self._control, "speed", value=speed)
+    def set_speed(self, speed: float, until: float | None = None) -> None:
+        _request(self._control, "speed", value=speed, **({} if until is None else {"until": until}))
 
     def virtual_clock(self) -> VirtualClock:
         state = _request(self._control, "status")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -98,6 +99,11 @@ def test_a_step_that_was_not_made_is_refused() -> None:
         journal.up_to(2)
 
 
+def without_ages(answer: str) -> str:
+    """An answer without what depends on a millisecond: the ages of objects."""
+    return re.sub(r"\s+", " ", re.sub(r"\b(\d+[dhms])+\b", "", answer))
+
+
 class Scripted:
     """Does these acts, one after the other."""
 
@@ -138,7 +144,7 @@ def test_a_trial_in_real_time_has_a_journal_that_makes_nearly_the_same_world(tak
     answers: list[str] = []
     journal = replace(journal, spec=replace(journal.spec, limits=Limits(steps=None)))
     with load(journal, watch=lambda performed, answer: answers.append(answer)) as world:
-        assert answers[1:] == recorded
+        assert list(map(without_ages, answers[1:])) == list(map(without_ages, recorded))
         assert world.wait(30) >= journal.requests[-1]["until"] + 30
         with pytest.raises(ArenaError, match="in real time"):
             _ = world.journal

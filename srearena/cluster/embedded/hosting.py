@@ -190,6 +190,7 @@ class Host:
                 return {"now": self.assembly.world.clock.now}
             case {"operation": "speed", "value": int() | float() as value} if value >= 0:
                 self.pacer.speed = float(value)
+                self.pacer.until = float(request.get("until", math.inf))
                 return {"speed": self.pacer.speed}
             case {"operation": "node", "name": str() as name, "do": str() as deed, "arguments": dict() as arguments}:
                 try:

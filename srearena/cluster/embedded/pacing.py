@@ -9,6 +9,7 @@ between two slices the API serves requests.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from time import monotonic
 from time import time as wall_now  # noqa: TID251 - a new cluster's now is the real now
@@ -29,6 +30,8 @@ class Pacer:
         self._anchor_wall = wall()
         self._anchor_virtual = clock.now
         self._woken = asyncio.Event()
+        self.until = math.inf
+        """The instant at which time stops to flow, whatever the speed."""
         self._advancing = 0
         self._hurries: dict[int, float] = {}
         """Active fast-forwards, and the instant at which each ends."""
@@ -61,7 +64,8 @@ class Pacer:
 
     def _due(self) -> float:
         """The virtual instant that corresponds to the wall clock."""
-        return self._anchor_virtual + (self._wall() - self._anchor_wall) * self._speed
+        flowed = (self._wall() - self._anchor_wall) * self._speed
+        return self._anchor_virtual + min(flowed, max(0.0, self.until - self._anchor_virtual))
 
     def catch_up(self) -> None:
         """Advance to the present, for one slice at most; called before each request is served."""

@@ -130,8 +130,8 @@ class EpisodeProcess(WorldClient):
         self._note("act", action=action)
         return self._act(action)
 
-    def _act(self, action: str, speed: float | None = None) -> Step:
-        return Step(**self._ask("act", action=action, speed=speed))
+    def _act(self, action: str, speed: float | None = None, until: float | None = None) -> Step:
+        return Step(**self._ask("act", action=action, speed=speed, until=until))
 
     def submit(self, solution: Any, stage: str | int | None = None) -> Step:
         """Answer the open stage; BadSubmission where the answer is malformed."""
@@ -356,7 +356,7 @@ def load(
             match request["do"]:
                 case "act":
                     episode._note("act", action=request["action"])
-                    answer = episode._act(request["action"], _speed_of(request)).state
+                    answer = episode._act(request["action"], _speed_of(request), request.get("until")).state
                 case "submit":
                     with contextlib.suppress(BadSubmission):  # refused as it was the first time
                         episode.submit(request["solution"], request["stage"])

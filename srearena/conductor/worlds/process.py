@@ -179,19 +179,19 @@ class WorldProcess:
     def _act(self, request: Answer, descriptors: list[int]) -> Answer:
         if not self.episode.within_limits():
             return {"state": "The episode is over.", **self._status()}
-        with self._flowing(request["speed"]), self.episode.cluster.fast_forward(_LONGEST_ACTION):
+        with self._flowing(request["speed"], request["until"]), self.episode.cluster.fast_forward(_LONGEST_ACTION):
             state = self.episode.act(request["action"])
             self.episode.within_limits()  # ends the episode with the action that reaches a limit
         return {"state": state, **self._status()}
 
     @contextlib.contextmanager
-    def _flowing(self, speed: float | None) -> Iterator[None]:
-        """Let a clock that stands still flow for a while: who watches the cluster sees what happens there."""
+    def _flowing(self, speed: float | None, until: float | None) -> Iterator[None]:
+        """Let a clock that stands still flow up to an instant: who watches the cluster sees what happens there."""
         if not speed:
             yield
             return
         cluster = self.episode.cluster
-        cluster.set_speed(speed)
+        cluster.set_speed(speed, until)
         try:
             yield
         finally:
