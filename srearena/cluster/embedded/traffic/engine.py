@@ -85,6 +85,8 @@ class Traffic:
         self._pending_seconds = 0.0
         """Seconds since rates were moved."""
         self._steady = False
+        self._polled_seconds = 0.0
+        """Of the pending seconds: those whose messages have been passed on."""
         self._rates = np.zeros(0)
         self._applied_load: list[tuple[float | None, bool]] = []
 
@@ -132,7 +134,7 @@ class Traffic:
             self.remove(process)
         if not self.instances:
             self._ticking = False
-            self._pending_seconds = 0.0
+            self._pending_seconds = self._polled_seconds = 0.0
             self._save_state()
             self.fluid = None
             self.connections.clear()
@@ -142,6 +144,8 @@ class Traffic:
         self._pending_seconds += TICK
         if not self._can_skip():
             self._advance(fluid)
+        elif self.consumers:
+            self._poll(fluid)
         self._sample(fluid)
 
     def _can_skip(self) -> bool:
@@ -168,16 +172,26 @@ class Traffic:
         self._applied_load = self._requested_load()
         self._set_cores(fluid)
         self._rates = step_with_limits(fluid, seconds, self._rates, self._client_limits())
-        # Consumers poll at every tick.
-        self._steady = fluid.is_steady and not self.consumers
+        # A program that a failed call ends ends at once.
+        ending = any(fluid.call_fails[call.index] > 0 for call in self._crash_calls)
+        self._steady = fluid.is_steady and not ending
         self.counters.count(fluid, self._rows, seconds)
         self.log_volume.observe(fluid)
         self.store_tally.add(fluid, seconds)
         for driver in self.drivers.values():
             driver.record(fluid, seconds)
         self._account(fluid, seconds)
-        self._publish(fluid, seconds)
+        self._publish(fluid, seconds - self._polled_seconds)
+        self._polled_seconds = 0.0
         self._apply_call_failures(fluid, seconds)
+        self.requests_with_data.deliver(self.consumers)
+
+    def _poll(self, fluid: FluidModel) -> None:
+        """Pass messages on in a tick that is skipped otherwise: who consumes a topic polls at every tick."""
+        for consumer in self.consumers:
+            consumer.poll(fluid, TICK)
+        self._publish(fluid, TICK)
+        self._polled_seconds += TICK
         self.requests_with_data.deliver(self.consumers)
 
     def _current_model(self) -> FluidModel:
@@ -278,7 +292,8 @@ class Traffic:
             for node, rate in zip(driver.nodes, sampled, strict=True):
                 by_node[node] = float(rate)
         for consumer in self.consumers:
-            by_node[consumer.node] = consumer.rate(fluid, seconds)
+            consumer.poll(fluid, seconds - self._polled_seconds)
+            by_node[consumer.node] = consumer.take() / seconds
         return np.array([by_node.get(node, 0.0) for node in self._roots])
 
     def _client_limits(self) -> list[ClientLimit]:

@@ -48,6 +48,7 @@ _EPSILON = 1e-12
 _STEADY_CHANGE = 1e-3
 _HIGH_UTILISATION = 0.7
 _BACKLOG_CHANGE = 0.1
+_ONE_REQUEST = 1.0
 
 
 _FEEDBACK = (
@@ -134,7 +135,8 @@ class FluidModel:
         self.conditions = np.array([0 if call.cache is None else call.cache.index + 1 for call in calls], dtype=np.intp)
         self.missing = np.ones(len(graph.caches) + 1)
         self.warming = False
-        """Whether hit rates of caches changed in the last interval."""
+        """Whether hit rates of caches changed in the last interval; `changing`: whether shares of failures did."""
+        self.changing = True
         self.max_factors = np.array([_max_factor(call) for call in calls])
         self.call_rates = np.zeros(len(calls))
         """Attempts per second."""
@@ -210,7 +212,8 @@ class FluidModel:
         self.queues = queues.QueueState(empty, empty, empty, empty, empty)
         self.offered = np.zeros(count)
         self.steadiness = np.zeros(count + len(self.pooled))
-        """How far throughput is from arrivals."""
+        """How far throughput is from arrivals, relative to them; `queue_changes`: in requests."""
+        self.queue_changes = np.zeros(count + len(self.pooled))
         self.cores = np.ones(count)
         self.stretch = np.ones(count)
         self.pass_ratio = np.ones(count + len(self.pooled))
@@ -264,21 +267,25 @@ class FluidModel:
 
     def step(self, seconds: float, roots: Array) -> None:
         """Advance by an interval in which the roots offer these rates."""
+        call_fails, fails = self.call_fails.copy(), self.fails
         self._reach_and_retries()
         self._propagate_load(seconds, roots)
         self._advance_queues(seconds)
         outcomes.propagate(self)
+        self.changing = bool(
+            (np.abs(self.call_fails - call_fails) > _STEADY_CHANGE).any()
+            or (np.abs(self.fails - fails) > _STEADY_CHANGE).any()
+        )
 
     @property
     def is_steady(self) -> bool:
-        """Whether nothing fails, no queue is near its capacity, and nothing changes by itself."""
+        """Whether the same share fails as before, no queue is near its capacity, and nothing changes by itself."""
         return not (
             self.warming
+            or self.changing
             or self.open.any()
-            or (self.call_fails > _STEADY_CHANGE).any()
-            or (self.fails > _STEADY_CHANGE).any()
             or (self.queues.utilisation > _HIGH_UTILISATION).any()
-            or (self.steadiness > _BACKLOG_CHANGE).any()
+            or ((self.steadiness > _BACKLOG_CHANGE) & (self.queue_changes > _ONE_REQUEST)).any()
         )
 
     def _reach_and_retries(self) -> None:
@@ -373,6 +380,7 @@ class FluidModel:
         # Ratios within two per cent of 1 count as 1, so that rounding does not look like a backlog.
         pass_ratio = np.where(offered > _EPSILON, state.served / np.maximum(offered, _EPSILON), 1.0)
         self.steadiness = np.abs(pass_ratio - 1)
+        self.queue_changes = np.abs(state.served - offered) * seconds
         self.pass_ratio = np.where(self.steadiness < 0.02, 1.0, np.minimum(pass_ratio, 1.0))
         own = self._mean_of_servers(self.cpu * self.stretch[self.servers], inside, total)
         self.waits = state.waits[:count]

@@ -197,14 +197,16 @@ class Consumer:
     broker: Broker | None = None
     owed: float = 0.0
     """The fraction of a message left over from the last interval."""
+    fetched: int = 0
+    """Messages since the last `take`."""
 
-    def rate(self, fluid: FluidModel | None, seconds: float) -> float:
-        """Fetch the messages of an interval, limited by supply and by processing time; return messages per second."""
+    def poll(self, fluid: FluidModel | None, seconds: float) -> None:
+        """Fetch the messages of an interval, limited by supply and by processing time."""
         if self.broker is None:
-            return 0.0
+            return
         topic, group = self.consumption.topic, self.consumption.group or self.instance.name
         if topic not in self.broker.topics:
-            return 0.0
+            return
         parallel = self.instance.settings.number(self.consumption.parallel, 1.0)
         each = self.node.cpu + self.node.latency
         if fluid is not None and 0 <= self.node.index < fluid.node_count:
@@ -213,7 +215,12 @@ class Consumer:
         whole = int(min(able, 1e6))
         fetched = self.broker.fetch(group, topic, whole) if whole else 0
         self.owed = min(able - fetched, 1.0) if fetched == whole else 0.0
-        return fetched / seconds
+        self.fetched += fetched
+
+    def take(self) -> int:
+        """Return how many messages were fetched since this was last called."""
+        fetched, self.fetched = self.fetched, 0
+        return fetched
 
 
 def jittered(rates: list[float], seconds: float, random: np.random.Generator) -> np.ndarray:
