@@ -132,6 +132,17 @@ class Breaker(Part):
     open: Seconds = 5.0
 
 
+class Pings(Part):
+    """Pings of an idle gRPC connection, which a server that has not been told otherwise closes after the fourth.
+
+    The client connects again, and from then on pings half as often.
+    """
+
+    every: Seconds
+    closed: str = ""
+    """What the client logs when its connection is closed; `{date}` is the moment as Go's log package writes it."""
+
+
 class Dependency(Part):
     """A dependency of a program: a service or store that it calls."""
 
@@ -151,6 +162,7 @@ class Dependency(Part):
     """The size of the connection pool."""
     pool_timeout: OpenSeconds | None = None
     breaker: Breaker | None = None
+    pings: Pings | None = None
     peer: str = ""
     """The `peer.service` of its client spans."""
 

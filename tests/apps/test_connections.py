@@ -156,6 +156,24 @@ def test_a_backend_of_traces_receives_them_over_its_interface(hotel: Deployed) -
     assert metric(hotel, spans) > 0
 
 
+def test_a_server_closes_idle_connections_whose_client_pings_too_often(hotel: Deployed) -> None:
+    complaint = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d ERROR: \[transport\] .*too_many_pings", re.M)
+
+    def complaints() -> int:
+        return len(complaint.findall(hotel.log(HOTEL, "io.kompose.service=search")))
+
+    assert complaints() == 0, "search is called all the time"
+    hotel.api.scale("deployments", "frontend", 0, HOTEL)
+    hotel.wait(60)
+    assert complaints() == 2, "its connections to geo and rate are idle"
+    hotel.wait(45)
+    assert complaints() == 2, "now it pings half as often"
+    hotel.wait(45)
+    assert complaints() == 4
+    hotel.api.scale("deployments", "frontend", 1, HOTEL)
+    hotel.wait(60)
+
+
 def test_tcpdump_shows_the_requests_at_the_rate_of_the_load(hotel: Deployed) -> None:
     pod = pod_of(hotel, "io.kompose.service=frontend")
     spec = {"name": "debugger", "image": "nicolaka/netshoot", "command": ["sleep", "100000"]}

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +68,13 @@ def table(costs: dict[str, Any]) -> list[str]:
 
 
 def _holders() -> Iterator[int]:
-    for node in (Node(index) for index in range(16)):
-        if (node.folder / "pids").exists():
-            yield int((node.folder / "pids").read_text().split()[1])
+    for node in _nodes():
+        yield int((node.folder / "pids").read_text().split()[1])
+
+
+@cache
+def _nodes() -> tuple[Node, ...]:
+    return tuple(node for node in map(Node, range(16)) if (node.folder / "pids").exists())
 
 
 def _inside(holders: list[int]) -> list[int]:
@@ -85,7 +90,8 @@ def _inside(holders: list[int]) -> list[int]:
 def _below(path: Path, spaces: set[str]) -> bool:
     """Whether a process is in one of these namespaces, or in a container's: then it is below a node's group."""
     try:
-        return os.readlink(path / "ns" / "pid") in spaces or "/srearena" in (path / "cgroup").read_text()
+        groups = (path / "cgroup").read_text()
+        return os.readlink(path / "ns" / "pid") in spaces or any(f":/{node.cgroup}/" in groups for node in _nodes())
     except OSError:
         return False  # it has ended
 

@@ -10,6 +10,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from statistics import median
 
 import yaml
@@ -60,10 +61,9 @@ def take_signals(app: Application, api: Kubernetes, injected: float, now: float)
 def words(signals: Signals) -> list[str]:
     """What has changed, in words: less traffic, slower or faster (and by which power of ten), errors."""
     found = []
-    for service, measures in signals.items():
+    for service in measured(signals):
+        measures = signals[service]
         (rate, rate_after), (time, time_after) = measures["traffic"], measures["latency"]
-        if rate * WINDOW < _ENOUGH:
-            continue
         if rate_after * _CHANGED < rate:
             found.append(f"{service}: {'less' if rate_after else 'no'} traffic")
         elif rate_after > rate * _CHANGED:
@@ -76,11 +76,17 @@ def words(signals: Signals) -> list[str]:
     return sorted(found)
 
 
+def measured(signals: Signals) -> set[str]:
+    """The services that answered enough requests before the fault for a comparison."""
+    return {service for service, measures in signals.items() if measures["traffic"][0] * WINDOW >= _ENOUGH}
+
+
 def take_alerts(app: Application, telemetry: Telemetry, injected: float, now: float) -> tuple[list[str], float | None]:
     """Alerts about the application that came with the fault and lasted, and seconds until the first of them was active.
 
-    Active is an alert whose expression holds; it fires when that has lasted as long as its rule says. Alerts on span
-    metrics are left out: the application sends its spans to a Jaeger of its own, so a real cluster has none of them.
+    Active is an alert whose expression holds; it fires when that has lasted as long as its rule says. Left out are
+    alerts on span metrics, which a real cluster has none of: the application sends its spans to its own Jaeger; and
+    those of the blackbox exporter.
     """
     before = set(_active(app, telemetry, injected - WINDOW, injected))
     lasting, first = set(), []
@@ -98,7 +104,7 @@ def _active(
     """By alert: when it was pending and when it was firing."""
     found: dict[str, dict[str, list[float]]] = defaultdict(dict)
     for labels, points in telemetry.series("ALERTS", start, end, STEP):
-        if labels.get("namespace") in app.namespaces and labels["alertname"] not in _of_spans():
+        if labels.get("namespace") in app.namespaces and labels["alertname"] not in _left_out():
             subject = next((labels[one] for one in _SUBJECTS if one in labels), "")
             if "pod" in labels and subject == labels["pod"]:
                 subject = _DRAWN.sub("", subject)
@@ -107,9 +113,16 @@ def _active(
     return found
 
 
-def _of_spans() -> set[str]:
-    groups = yaml.safe_load(alert_rules.rule_files()["requests.yaml"])["groups"]
-    return {rule["alert"] for group in groups for rule in group["rules"] if "alert" in rule}
+@cache
+def _left_out() -> set[str]:
+    """Alerts on what only the embedded cluster measures."""
+    rules = [
+        (name, rule)
+        for name, text in alert_rules.rule_files().items()
+        for group in yaml.safe_load(text)["groups"]
+        for rule in group["rules"]
+    ]
+    return {rule["alert"] for name, rule in rules if name == "requests.yaml" or "probe_success" in rule["expr"]}
 
 
 def first_moment(moments: Iterable[float], injected: float) -> float | None:

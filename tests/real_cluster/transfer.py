@@ -20,8 +20,9 @@ import yaml
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.config import Config
 from tests.real_cluster.applications import LEFT_OUT
-from tests.real_cluster.fingerprints import FEATURES, agreement, differences
+from tests.real_cluster.fingerprints import FEATURES, Fingerprint, agreement, differences
 from tests.real_cluster.incidents import TIMELINE, Incident
+from tests.real_cluster.signals import measured
 
 RECORDED = Path(__file__).parent / "recorded"
 EXPLANATIONS = Path(__file__).parent / "explanations.yaml"
@@ -54,8 +55,9 @@ which metrics are scraped.
 
 The real fingerprints are kept in `tests/real_cluster/recorded/`, one episode of each problem. This page is generated
 by `python -m tests.real_cluster.transfer`; the tests compare a few of its problems with the embedded cluster on every
-run. Alerts on span metrics are not compared: the application sends its spans to a Jaeger of its own. Where a
-recording is older than a feature, the cell says *not recorded*.
+run. Alerts on span metrics and on probes of the blackbox exporter are not compared: the application sends its spans
+to a Jaeger of its own, and a real cluster gets no such exporter. Where a recording is older than a feature, the cell
+says *not recorded*.
 """
 
 
@@ -100,9 +102,7 @@ def row(problem: str, real: Document, embedded: Document) -> str:
 
 def section(problem: str, real: Document, embedded: Document) -> list[str]:
     """The lines about a problem's differences, with their explanations; none where there are no differences."""
-    found: dict[str, tuple[Sequence[str], Sequence[str]]] = dict(
-        differences(embedded["fingerprint"], real["fingerprint"])
-    )
+    found: dict[str, tuple[Sequence[str], Sequence[str]]] = dict(differences(*_fingerprints(real, embedded)))
     if _verdicts(real) != _verdicts(embedded):
         found[VERDICTS] = (_failed(embedded), _failed(real))
     for time in TIMES:
@@ -187,7 +187,22 @@ def _cell(share: float | None) -> str:
 
 def _shares(real: Document, embedded: Document) -> dict[str, float | None]:
     same = _verdicts(real) == _verdicts(embedded)
-    return {**agreement(embedded["fingerprint"], real["fingerprint"]), VERDICTS: float(same)}
+    return {**agreement(*_fingerprints(real, embedded)), VERDICTS: float(same)}
+
+
+def _fingerprints(real: Document, embedded: Document) -> tuple[Fingerprint, Fingerprint]:
+    """Those of the embedded and of the real incident, without signals of services that only one of them measured.
+
+    Of an embedded cluster's requests one a second leaves a trace, so it says nothing about services that few need.
+    """
+    both = measured(embedded.get("signals", {})) & measured(real.get("signals", {}))
+
+    def comparable(fingerprint: Fingerprint) -> Fingerprint:
+        if "signals" not in fingerprint:
+            return fingerprint
+        return {**fingerprint, "signals": [one for one in fingerprint["signals"] if one.partition(":")[0] in both]}
+
+    return comparable(embedded["fingerprint"]), comparable(real["fingerprint"])
 
 
 def _verdicts(document: Document) -> dict[str, bool]:

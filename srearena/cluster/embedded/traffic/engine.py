@@ -29,6 +29,7 @@ from srearena.cluster.embedded.traffic.load import Consumer, Driver, jittered
 from srearena.cluster.embedded.traffic.load_samples import LoadSamples
 from srearena.cluster.embedded.traffic.log_volume import LogVolume
 from srearena.cluster.embedded.traffic.network_volume import interface_volumes
+from srearena.cluster.embedded.traffic.pings import PingedConnections
 from srearena.cluster.embedded.traffic.requests_with_data import RequestsWithData
 from srearena.cluster.embedded.traffic.routing import find_operation, keeps_route
 from srearena.cluster.embedded.traffic.servers import Instance, Server, Store
@@ -63,6 +64,7 @@ class Traffic:
         self.counters = SpanCounters()
         self.store_tally = StoreTally()
         self.connections = LoadConnections(network, network.fabric.flows)
+        self.pinged_connections = PingedConnections(world.randomness.stream("pings"))
         self.on_trace: list[Callable[[list[Span]], object]] = []
         self.fluid: FluidModel | None = None
         self.requests = 0.0
@@ -177,6 +179,7 @@ class Traffic:
         self._steady = fluid.is_steady and not ending
         self.counters.count(fluid, self._rows, seconds)
         self.log_volume.observe(fluid)
+        self.pinged_connections.age(fluid, seconds)
         self.store_tally.add(fluid, seconds)
         for driver in self.drivers.values():
             driver.record(fluid, seconds)
@@ -242,6 +245,7 @@ class Traffic:
         self.store_tally.follow(self.fluid)
         self.log_volume.follow(self.fluid)
         self.connections.follow(self.fluid, self.drivers)
+        self.pinged_connections.follow(builder, self.instances.values(), self.fluid)
         self.load_samples.follow(self._roots, self.clock.now)
         self._built_for = (self.network.epoch, self._version)
         self._built_at = self.clock.now
