@@ -11,7 +11,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from functools import cache
@@ -35,22 +34,21 @@ _ROWS = {
 }
 
 
-def measure(problem: str, backend: str) -> dict[str, float]:
+def measure(problem: str, backend: str, folder: Path) -> dict[str, float]:
     """Play a problem, and read clocks and memory when it is observed and at the end."""
     holders = list(_holders()) if backend == "kubernetes" else []
     before, began = sum(_cpu(pid) for pid in _inside(holders)), time.monotonic()
     found: dict[str, float] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "tests.real_cluster.incidents", problem, "--backend", backend]
-        played = subprocess.Popen([*command, "--output", folder], stdout=subprocess.PIPE, text=True)
-        assert played.stdout is not None
-        for line in played.stdout:
-            if _OBSERVED in line:
-                inside = _inside(holders)
-                found["observed"] = time.monotonic() - began
-                found["observed CPU"] = sum(_cpu(pid) for pid in inside) - before + _cpu(played.pid)
-                found["memory"] = sum(_memory(pid) for pid in [*inside, played.pid])
-        _, _, usage = os.wait4(played.pid, 0)
+    command = [sys.executable, "-m", "tests.real_cluster.incidents", problem, "--backend", backend]
+    played = subprocess.Popen([*command, "--output", str(folder / backend)], stdout=subprocess.PIPE, text=True)
+    assert played.stdout is not None
+    for line in played.stdout:
+        if _OBSERVED in line:
+            inside = _inside(holders)
+            found["observed"] = time.monotonic() - began
+            found["observed CPU"] = sum(_cpu(pid) for pid in inside) - before + _cpu(played.pid)
+            found["memory"] = sum(_memory(pid) for pid in [*inside, played.pid])
+    _, _, usage = os.wait4(played.pid, 0)
     found["episode"] = time.monotonic() - began
     found["episode CPU"] = sum(_cpu(pid) for pid in _inside(holders)) - before + usage.ru_utime + usage.ru_stime
     return {name: round(value, 1) for name, value in found.items()}
@@ -116,10 +114,11 @@ def _memory(pid: int) -> float:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.real_cluster.costs", description=__doc__)
     parser.add_argument("problem")
+    parser.add_argument("--output", type=Path, default=Path("/tmp/costs"), help="folder for what was recorded")
     chosen = parser.parse_args(arguments)
     costs: dict[str, Any] = {"problem": chosen.problem, "kubernetes version": KUBERNETES, "processors": os.cpu_count()}
     for backend in ("embedded", "kubernetes") if STATE.exists() else ("embedded",):
-        costs[backend] = measure(chosen.problem, backend)
+        costs[backend] = measure(chosen.problem, backend, chosen.output)
         print(backend, costs[backend], flush=True)
     if "kubernetes" in costs:
         RECORDED.write_text(json.dumps(costs, indent=1) + "\n")

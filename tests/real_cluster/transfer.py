@@ -17,14 +17,20 @@ from typing import Any
 
 import yaml
 
+from srearena.conductor.episode.spec import Timeline
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.config import Config
+from tests.real_cluster import costs
 from tests.real_cluster.applications import LEFT_OUT
 from tests.real_cluster.fingerprints import FEATURES, Fingerprint, agreement, differences
 from tests.real_cluster.incidents import TIMELINE, Incident
 from tests.real_cluster.signals import measured
+from tests.real_cluster.usage import Usage
 
 RECORDED = Path(__file__).parent / "recorded"
+USAGE = Path(__file__).parent / "usage.json"
+"""What the real programs of the healthy application used: `usage` of a recording of `noop_hotel_reservation`."""
+HEALTHY = Timeline(before=150.0, after=0.0)
 EXPLANATIONS = Path(__file__).parent / "explanations.yaml"
 PAGE = Path(__file__).parents[2] / "docs/transfer.md"
 APPLICATION = "Hotel Reservation"
@@ -59,6 +65,16 @@ run. Alerts on span metrics and on probes of the blackbox exporter are not compa
 to a Jaeger of its own, and a real cluster gets no such exporter. Where a recording is older than a feature, the cell
 says *not recorded*.
 """
+_COSTS = """\
+One episode of the same problem, played on an embedded and on the real cluster of one machine with two processors, by
+`python -m tests.real_cluster.costs`: deployment, {before:.0f} seconds under load, {after:.0f} seconds with the fault,
+the first observation, the remedy, restoration. On the real cluster the work of its nodes counts as well.
+"""
+_PROGRAMS = """\
+A healthy Hotel Reservation at 30 requests a second, embedded / real: processor time for a request, the duration of
+spans, and the working set. The real machine was loaded by other work, which lengthens the slowest requests most. A
+span of the real programs begins after gRPC has read the request, which counts in their processor time only.
+"""
 
 
 def recorded() -> dict[str, Document]:
@@ -86,9 +102,33 @@ def page(real: Mapping[str, Document], embedded: Mapping[str, Document]) -> str:
     lines += ["", "## Differences", ""]
     for problem in real:
         lines += section(problem, real[problem], embedded[problem])
+    lines += [
+        "## Costs",
+        "",
+        _COSTS.format(before=TIMELINE.before, after=TIMELINE.after),
+        *costs.table(json.loads(costs.RECORDED.read_text())),
+        "",
+    ]
+    lines += ["## Programs", "", _PROGRAMS, *usage_table(json.loads(USAGE.read_text()), embedded_usage()), ""]
     lines += ["## Not run", "", "| problem | why |", "| --- | --- |"]
     lines += [f"| `{problem}` | {why} |" for problem, why in not_run(real).items()]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def embedded_usage() -> Usage:
+    """What the models of the healthy application use."""
+    return Incident("noop_hotel_reservation", Config(), HEALTHY).play().usage
+
+
+def usage_table(real: Usage, embedded: Usage) -> list[str]:
+    """The services of the application, embedded and real."""
+    measures = ("CPU ms/request", "median ms", "p95 ms", "memory MiB")
+    lines = [f"| service | {' | '.join(measures)} |", f"| --- |{' --- |' * len(measures)}"]
+    for service in sorted(set(real) & set(embedded)):
+        if "requests/s" in real[service]:
+            pairs = (f"{embedded[service][one]:.2g} / {real[service][one]:.2g}" for one in measures)
+            lines.append(f"| `{service}` | {' | '.join(pairs)} |")
+    return lines
 
 
 def row(problem: str, real: Document, embedded: Document) -> str:
@@ -122,7 +162,7 @@ def section(problem: str, real: Document, embedded: Document) -> list[str]:
 def explanation(problem: str, feature: str) -> str:
     """Why the two clusters differ in a feature of a problem; empty where there is no explanation."""
     for entry in explanations():
-        if feature == entry["feature"] and any(fnmatch(problem, pattern) for pattern in entry["problems"]):
+        if fnmatch(feature, entry["feature"]) and any(fnmatch(problem, pattern) for pattern in entry["problems"]):
             return str(entry["why"])
     return ""
 
