@@ -188,8 +188,9 @@ def actors() -> Bundle:
 def telemetry() -> Bundle:
     """The programs that are installed into `observe`, as far as they can be made here."""
     return Bundle(
-        (KUBE_STATE_METRICS, PROMETHEUS, JAEGER),
+        (KUBE_STATE_METRICS, PROMETHEUS, COLLECTOR, JAEGER),
         {
+            COLLECTOR.image: program_image(COLLECTOR),
             # The second version differs in its configuration, of which nothing is used.
             "docker.io/jaegertracing/jaeger:2.9.0": program_image(JAEGER),
             KUBE_STATE_METRICS.image: program_image(KUBE_STATE_METRICS),
