@@ -17,7 +17,7 @@ from tests.real_cluster.applications import bundles, parse_source
 from tests.real_cluster.certificates import Authority
 from tests.real_cluster.compiling import CLUSTER, SourceFolder
 from tests.real_cluster.images import BUSYBOX, PYTHON, Image, write_archive
-from tests.real_cluster.layout import CONTROL_PLANE, KUBECONFIG, KUBERNETES, PROGRAM, STATE, Node
+from tests.real_cluster.layout import CONTROL_PLANE, KUBECONFIG, KUBERNETES, PROGRAM, RUNNING, STATE, Node
 from tests.real_cluster.machines import (
     RealClusterError,
     inside,
@@ -78,6 +78,7 @@ def up(workers: int, *, with_nodes: bool, sources: Sequence[SourceFolder] = ()) 
         raise RealClusterError(f"{STATE} exists: a cluster runs already; stop it with `scripts/real-cluster down`")
     extra = build(sources, tools=False)
     STATE.mkdir(parents=True, mode=0o700)
+    RUNNING.symlink_to(PROGRAM)
     nodes = [Node(index) for index in range(workers + 1)]
     keys = STATE / "keys"
     shutil.copy(programs.make_keys(Authority(keys), nodes), KUBECONFIG)

@@ -16,6 +16,8 @@ NUMBER = int(os.environ.get("SREARENA_REAL_CLUSTER", "0"))
 """Which of several clusters on this machine is meant; each has its own folder, bridge, addresses and cgroups."""
 STATE = Path(f"/var/tmp/srearena-real-cluster{f'-{NUMBER}' if NUMBER else ''}")
 PROGRAM = CACHE / f"kubernetes-{KUBERNETES}"
+RUNNING = STATE / "kubernetes"
+"""A link to the program that the cluster runs: parts of a node are started again also where HOME is another."""
 KUBECONFIG = STATE / "kubeconfig"
 
 PREFIX = f"srearena{NUMBER or ''}"

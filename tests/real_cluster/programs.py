@@ -16,7 +16,7 @@ from tests.real_cluster.layout import (
     DNS_SERVICE,
     HOST_ADDRESS,
     POD_RANGE,
-    PROGRAM,
+    RUNNING,
     SERVICE_RANGE,
     Node,
 )
@@ -27,7 +27,7 @@ ISSUER = "https://kubernetes.default.svc.cluster.local"
 
 def etcd() -> list[str]:
     return [
-        str(PROGRAM),
+        str(RUNNING),
         "etcd",
         f"--data-dir={CONTROL_PLANE.folder / 'etcd'}",
         f"--listen-client-urls={ETCD}",
@@ -39,7 +39,7 @@ def etcd() -> list[str]:
 
 def kube_apiserver(keys: Path) -> list[str]:
     return [
-        str(PROGRAM),
+        str(RUNNING),
         "kube-apiserver",
         f"--etcd-servers={ETCD}",
         f"--bind-address={CONTROL_PLANE.address}",
@@ -69,7 +69,7 @@ def kube_apiserver(keys: Path) -> list[str]:
 
 def kube_controller_manager(keys: Path) -> list[str]:
     return [
-        str(PROGRAM),
+        str(RUNNING),
         "kube-controller-manager",
         f"--kubeconfig={keys}/controller-manager.kubeconfig",
         "--bind-address=127.0.0.1",
@@ -86,7 +86,7 @@ def kube_controller_manager(keys: Path) -> list[str]:
 
 def kube_scheduler(keys: Path) -> list[str]:
     return [
-        str(PROGRAM),
+        str(RUNNING),
         "kube-scheduler",
         f"--kubeconfig={keys}/scheduler.kubeconfig",
         "--bind-address=127.0.0.1",
@@ -96,7 +96,7 @@ def kube_scheduler(keys: Path) -> list[str]:
 
 def kube_proxy(node: Node, keys: Path) -> list[str]:
     return [
-        str(PROGRAM),
+        str(RUNNING),
         "kube-proxy",
         f"--kubeconfig={keys}/kube-proxy.kubeconfig",
         f"--hostname-override={node.name}",
@@ -204,7 +204,7 @@ def kubelet(node: Node, keys: Path) -> list[str]:
     path = node.folder / "kubelet.yaml"
     path.write_text(yaml.safe_dump(configuration))
     return [
-        str(PROGRAM),
+        str(RUNNING),
         "kubelet",
         f"--config={path}",
         f"--kubeconfig={keys}/kubelet-{node.name}.kubeconfig",

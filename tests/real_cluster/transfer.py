@@ -102,13 +102,9 @@ def page(real: Mapping[str, Document], embedded: Mapping[str, Document]) -> str:
     lines += ["", "## Differences", ""]
     for problem in real:
         lines += section(problem, real[problem], embedded[problem])
-    lines += [
-        "## Costs",
-        "",
-        _COSTS.format(before=TIMELINE.before, after=TIMELINE.after),
-        *costs.table(json.loads(costs.RECORDED.read_text())),
-        "",
-    ]
+    if costs.RECORDED.exists():
+        lines += ["## Costs", "", _COSTS.format(before=TIMELINE.before, after=TIMELINE.after)]
+        lines += [*costs.table(json.loads(costs.RECORDED.read_text())), ""]
     lines += ["## Programs", "", _PROGRAMS, *usage_table(json.loads(USAGE.read_text()), embedded_usage()), ""]
     lines += ["## Not run", "", "| problem | why |", "| --- | --- |"]
     lines += [f"| `{problem}` | {why} |" for problem, why in not_run(real).items()]

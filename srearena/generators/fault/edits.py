@@ -145,6 +145,8 @@ class Edit(Fault):
         before = self._before
         if before is None:
             raise FaultError(f"{self._resource}/{self._name} was not changed by this fault")
+        if self._bed.kubernetes.find(self._resource, self._name, self._namespace) is None:
+            return  # deleted meanwhile, and the change with it
 
         def restore(obj: Obj) -> None:
             for key in set(obj) | set(before):
