@@ -133,7 +133,7 @@ class Breaker(Part):
 
 
 class Pings(Part):
-    """Pings of an idle gRPC connection, which a server that has not been told otherwise closes after the fourth.
+    """Pings of an idle gRPC connection, which a server with the default settings closes after the fourth.
 
     The client connects again, and from then on pings half as often.
     """
