@@ -75,6 +75,22 @@ def admission_policy_enforced(bed: Testbed, service: str, policy: str = "pinned-
     return CompositeFault(edit, ReplacePods(bed, selector_of(bed, service)))
 
 
+REGISTRIES = "blocked-registries"
+
+
+@fault("admission_policy_parameters")
+def admission_policy_parameters(bed: Testbed, service: str) -> Fault:
+    """The list of registries that an admission policy refuses gets the one that a workload's image comes from."""
+    image = first_container(bed.kubernetes.get("deployments", service, bed.namespace))["image"]
+    folder, _, _ = image.rpartition("/")
+
+    def change(obj: Obj) -> None:
+        obj["data"]["prefixes"] += f" {folder}/"
+
+    edit = Edit(bed, "configmaps", REGISTRIES, change)
+    return CompositeFault(edit, ReplacePods(bed, selector_of(bed, service)))
+
+
 @fault("webhook_setting")
 def webhook_setting(bed: Testbed, service: str, webhook: str, place: str, variable: str, value: str) -> Fault:
     """A setting of a mutating webhook changes, and a workload's pods are admitted again."""
