@@ -63,3 +63,11 @@ def test_what_was_done_can_be_undone() -> None:
             problem.cluster.wait(60)  # what runs another image again starts anew
             verdict = problem.oracle_for("mitigation").evaluate(None)
             assert verdict.passed, (kind, verdict.reasons)
+
+
+def test_a_fault_whose_object_a_remedy_has_deleted_is_undone() -> None:
+    problem = shop_problem(admission.AdmissionWebhookTlsMismatch, "api")
+    with prepared_episode(problem):
+        problem.kubernetes.delete("validatingwebhookconfigurations", admission.POLICY)
+        problem.recover_fault()
+        assert problem.kubernetes.find("validatingwebhookconfigurations", admission.POLICY) is None
