@@ -278,6 +278,36 @@ def test_any_number_of_agents_are_compared(browser: Browser, site: str) -> None:
     assert browser.complaints() == []
 
 
+def test_hundreds_of_agents_are_compared_with_one_of_them(browser: Browser, tmp_path: Path) -> None:
+    """A sentence for each pair would be tens of thousands: a table that scrolls and has pages, and no colour per agent."""
+    names = [f"agent-{number:03}" for number in range(300)]
+    build(make_results(tmp_path / "board", names, 16), tmp_path / "site")
+    base = (tmp_path / "site").as_uri() + "/"
+    browser.open(base, "#/compare?agents=" + "%2C".join(names[:8]))
+    assert len(browser.all(".verdict")) == 28 and not browser.all("#against")
+    Select(browser.chrome.find_element("css selector", "#compare-add")).select_by_value(names[100])
+    browser.wait("#/compare?agents=" + "%2C".join([*names[:8], names[100]]))
+    assert not browser.all(".verdict") and len(browser.all("#against tbody tr")) == 8
+    browser.click("#compare-all")
+    assert browser.chrome.execute_script("return location.hash") == "#/compare?all=1"
+    assert "300 agents" in browser.text("#compared") and not browser.all("#compare-add")
+    assert len(browser.all("#against tbody tr")) == 50
+    assert len(browser.all("#by-incident tbody tr")) == 16 and len(browser.all("#by-incident thead th")) == 52
+    assert browser.all("#against td.name")[0] == names[1], "the nearest to the best first"
+    browser.click("#next-page")
+    assert browser.all("#against td.name")[0] == names[51]
+    Select(browser.chrome.find_element("css selector", "#compare-against")).select_by_value(names[150])
+    browser.wait("#/compare?all=1&against=agent-150")
+    first = browser.all("#against tbody tr:first-child td")
+    assert first[0] == names[0] and float(first[2]) > 0 and first[5] == "more than noise"
+    wide = "return [document.documentElement.scrollWidth <= innerWidth, "
+    wide += "document.querySelector('#by-incident').parentElement.scrollWidth > innerWidth]"
+    assert browser.chrome.execute_script(wide) == [True, True], "the table scrolls, not the page"
+    browser.click("#against tbody tr:first-child button")
+    assert "299 agents" in browser.text("#compared")
+    assert browser.complaints() == []
+
+
 def test_two_agents_are_compared(browser: Browser, site: str) -> None:
     browser.open(site, "#/compare?a=alpha&b=delta")
     assert "Over 8 shared incidents alpha scores 0." in browser.text("#verdict")

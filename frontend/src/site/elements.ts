@@ -59,28 +59,32 @@ export const go = (parts: string[], query: Record<string, string | number | unde
 export const heat = (value: number | null | undefined): string =>
   typeof value === "number" ? `h${Math.min(5, Math.max(0, Math.round(value * 5)))}` : "";
 
-export function range(low: number | null | undefined, mean: number | null | undefined, high: number | null | undefined): Child {
+// An interval on a scale from `from` to 1.
+export function range(low: number | null | undefined, mean: number | null | undefined, high: number | null | undefined, from = 0): Child {
   if (typeof mean !== "number" || typeof low !== "number" || typeof high !== "number") return "–";
   const span = make("span");
   const tick = make("i");
-  span.style.left = `${low * 100}%`;
-  span.style.width = `${Math.max(0, high - low) * 100}%`;
-  tick.style.left = `${mean * 100}%`;
+  const share = (value: number): number => ((value - from) / (1 - from)) * 100;
+  span.style.left = `${share(low)}%`;
+  span.style.width = `${Math.max(0, share(high) - share(low))}%`;
+  tick.style.left = `${share(mean)}%`;
   const words = `${format.fixed(low)} to ${format.fixed(high)}`;
   return make("div", { class: "range", role: "img", "aria-label": `95 % interval ${words}`, title: words }, span, tick);
 }
 
 // The scale of `range`, for the head of its column.
-export const scale = (): Child => make("div", { class: "scale", "aria-hidden": "true" }, ["0", ".5", "1"].map((tick) => make("span", {}, tick)));
+export const scale = (ticks: readonly string[] = ["0", ".5", "1"]): Child => make("div", { class: "scale", "aria-hidden": "true" }, ticks.map((tick) => make("span", {}, tick)));
 
 export interface Column {
   title: string;
   number?: boolean;
   name?: boolean;
+  // Below the title.
+  head?: Child;
 }
 
 export function table(caption: string, columns: readonly Column[], rows: readonly (readonly Child[])[], attributes: Attributes = {}): HTMLElement {
-  const head = columns.map((column) => make("th", { scope: "col", class: column.number ? "number" : null }, column.title));
+  const head = columns.map((column) => make("th", { scope: "col", class: column.number ? "number" : null }, column.title, column.head));
   const kind = (column: Column | undefined): string | null => (column?.number ? "number" : column?.name ? "name" : null);
   const body = rows.map((row) => make("tr", {}, row.map((cell, place) => make("td", { class: kind(columns[place]) }, cell))));
   return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },

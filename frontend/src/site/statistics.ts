@@ -36,12 +36,15 @@ export function interval(values: readonly number[], resamples = 1000): [number |
   return [percentile(means, 0.025), percentile(means, 0.975)];
 }
 
+// Up to so many differences all sign assignments are tried.
+const EXACT = 12;
+
 // Two-sided p-value: the share of random sign assignments whose sum is at least as far from zero.
 export function permutation(differences: readonly number[], rounds = 5000): number {
   const moving = differences.filter((difference) => difference !== 0);
   if (!moving.length) return 1;
   const observed = Math.abs(moving.reduce((a, b) => a + b, 0)) - 1e-12;
-  const exact = moving.length <= 12;
+  const exact = moving.length <= EXACT;
   const count = exact ? 1 << moving.length : rounds;
   const next = generator(moving.length);
   let hits = 0;
@@ -55,6 +58,23 @@ export function permutation(differences: readonly number[], rounds = 5000): numb
   return exact ? hits / count : (hits + 1) / (count + 1);
 }
 
+// The same share by the normal distribution: random signs have a sum of variance Σd².
+export function normal(differences: readonly number[]): number {
+  const squares = differences.reduce((sum, value) => sum + value * value, 0);
+  return squares ? complementaryError(Math.abs(differences.reduce((a, b) => a + b, 0)) / Math.sqrt(2 * squares)) : 1;
+}
+
+// erfc for x >= 0, to 1.5e-7 (Abramowitz and Stegun 7.1.26).
+function complementaryError(x: number): number {
+  const t = 1 / (1 + 0.3275911 * x);
+  const polynomial = [1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592].reduce((sum, each) => sum * t + each, 0);
+  return polynomial * t * Math.exp(-x * x);
+}
+
+const ROUNDS = 2000;
+// A random sample has no p-value below one in its rounds, so of more tests than this none could be told from noise.
+const SAMPLED_TESTS = 50;
+
 export interface Compared {
   shared: number[];
   differences: number[];
@@ -62,8 +82,8 @@ export interface Compared {
   p: number | null;
 }
 
-// Two agents over the incidents that both have a value for.
-export function compared(matrix: Matrix, places: readonly number[], a: number, b: number): Compared {
+// Two agents over the incidents that both have a value for, as one of several tests.
+export function compared(matrix: Matrix, places: readonly number[], a: number, b: number, tests = 1): Compared {
   const shared: number[] = [];
   const differences: number[] = [];
   for (const place of places) {
@@ -73,7 +93,9 @@ export function compared(matrix: Matrix, places: readonly number[], a: number, b
     shared.push(place);
     differences.push(x - y);
   }
-  return { shared, differences, difference: mean(differences), p: shared.length ? permutation(differences, 2000) : null };
+  const few = tests <= SAMPLED_TESTS || shared.length <= EXACT;
+  const p = few ? permutation(differences, ROUNDS) : normal(differences);
+  return { shared, differences, difference: mean(differences), p: shared.length ? p : null };
 }
 
 // Holm's correction for several tests: p-values in the order given.
