@@ -141,6 +141,12 @@ def look_at_evidence(pages: Pages, running: Running) -> None:
     pages.find("#run-query").click()
     pages.wait(lambda: pages.all("#series tbody tr"))
     assert any("frontend" in name for name in pages.all("#series td.mono"))
+    pages.type("#expression", "kube_pod_status_phase{namespace='hotel-reservation'}")
+    pages.find("#run-query").click()
+    pages.wait(lambda: len(pages.all("#series tbody tr")) > 24)
+    assert "The first 24 series are drawn" in pages.text()
+    lines = "return [...document.querySelectorAll('#series .swatch path')].map((one) => one.outerHTML)"
+    assert len(set(pages.chrome.execute_script(lines))) == 24, "each line looks unlike every other"
     pages.type("#expression", "sum by (")
     pages.find("#run-query").click()
     pages.wait(lambda: "Error:" in pages.text())

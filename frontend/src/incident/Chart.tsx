@@ -28,7 +28,19 @@ interface ChartProps {
 
 const COLOURS = ["--series-1", "--series-2", "--series-3", "--series-4", "--series-5", "--series-6", "--series-7", "--series-8"];
 
+const DASHES = [[], [8, 4], [2, 3]];
+
 export const seriesColour = (index: number): string => COLOURS[index % COLOURS.length] ?? "--series-1";
+// Solid, dashed, dotted: lines of one colour differ in their dashes.
+const dashes = (index: number): number[] => DASHES[Math.floor(index / COLOURS.length)] ?? [];
+// More lines than that cannot be told apart: further ones are in a table only.
+export const MOST_LINES = COLOURS.length * DASHES.length;
+
+// A piece of the line, for a legend.
+export function Swatch({ index }: { index: number }): JSX.Element {
+  const line = { stroke: `var(${seriesColour(index)})`, "stroke-dasharray": dashes(index).join(" ") };
+  return <svg class="swatch" aria-hidden="true" width="24" height="10">{index < MOST_LINES && <path d="M0 5H24" stroke-width="2.5" {...line} />}</svg>;
+}
 
 function colour(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim() || "#888";
@@ -128,6 +140,7 @@ export function Chart({ title, times, lines, show, marks = [], now, usual, basel
           label: line.label,
           stroke: colour(seriesColour(index)),
           width: 1.5,
+          dash: dashes(index),
           points: { show: false },
           spanGaps: false,
         })),

@@ -5,7 +5,7 @@ import { useDocument } from "../api";
 import * as format from "../format";
 import type { Mark, QueryResult } from "../incident-types";
 import { clean } from "../text";
-import { Chart, seriesColour } from "./Chart";
+import { Chart, MOST_LINES, Swatch } from "./Chart";
 import { Waiting } from "./Waiting";
 
 const RANGES: [number, string][] = [[300, "5 min"], [900, "15 min"], [1800, "30 min"], [3600, "1 h"], [10800, "3 h"]];
@@ -14,7 +14,6 @@ const EXAMPLES = [
   'sum by (pod) (rate(container_cpu_usage_seconds_total{container!=""}[1m]))',
   "kube_pod_container_status_restarts_total > 0",
 ];
-const DRAWN = 20;
 
 function labelText(labels: Record<string, string>): string {
   const { __name__: name = "", ...rest } = labels;
@@ -36,7 +35,7 @@ export function QueryPanel({ id, live, marks, query, onQuery }: QueryProps): JSX
   const [draft, setDraft] = useState(expression);
   const search = new URLSearchParams({ id, query: expression, seconds: String(seconds) });
   const { value, problem } = useDocument<QueryResult>(expression ? `api/incident/query?${search}` : "", () => live, 10000);
-  const lines = useMemo(() => (value?.series ?? []).slice(0, DRAWN).map((one) => ({ label: labelText(one.labels), values: one.values })), [value]);
+  const lines = useMemo(() => (value?.series ?? []).slice(0, MOST_LINES).map((one) => ({ label: labelText(one.labels), values: one.values })), [value]);
   const run = (): void => onQuery({ expr: draft.trim() });
   return (
     <>
@@ -74,7 +73,7 @@ export function QueryPanel({ id, live, marks, query, onQuery }: QueryProps): JSX
                 {value.series.map((one, index) => (
                   <tr>
                     <td class="mono">
-                      <i class="swatch" aria-hidden="true" style={{ background: index < DRAWN ? `var(${seriesColour(index)})` : "transparent" }} /> {labelText(one.labels)}
+                      <Swatch index={index} /> {labelText(one.labels)}
                     </td>
                     <td class="number">{format.short(one.values.findLast((point) => point !== null))}</td>
                   </tr>
@@ -82,6 +81,7 @@ export function QueryPanel({ id, live, marks, query, onQuery }: QueryProps): JSX
               </tbody>
             </table>
           </div>
+          {value.series.length > MOST_LINES && <p class="soft">The first {MOST_LINES} series are drawn, all are in the table.</p>}
           {value.left_out > 0 && <p class="soft">{value.left_out} more series are not shown.</p>}
         </>
       )}
