@@ -153,14 +153,14 @@ def test_colours_are_for_terminals_and_those_who_want_them(tmp_path: Path) -> No
 
 
 @contextmanager
-def started(tmp_path: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+def started(tmp_path: Path, *words: str, module: str = "srearena") -> Iterator[subprocess.Popen[str]]:
     """A command in a process group of its own, with its own folders; nothing of the group survives the block."""
     folders = {"TMPDIR": tmp_path / "tmp", "SREARENA_RESULTS": tmp_path / "results"}
     for folder in folders.values():
         folder.mkdir()
     environment = {**os.environ, **{name: str(folder) for name, folder in folders.items()}}
-    command = [sys.executable, "-m", "srearena", *words]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    command = [sys.executable, "-m", module, *words]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(command, env=environment, text=True, start_new_session=True, **pipes) as process:
         try:
             yield process
@@ -193,6 +193,26 @@ def test_sigterm_ends_the_processes_of_all_trials_and_says_how_to_resume(tmp_pat
         assert process.returncode == 143
         assert "Stopped: 0 of 1 trials have results" in errors and "The same command resumes." in errors
         wait_for(lambda: not group_is_alive(process.pid))
+    assert list(live.iterdir()) == [], "the log of a trial that was stopped"
+
+
+def test_a_trial_that_is_told_to_stop_again_and_again_leaves_no_log(tmp_path: Path) -> None:
+    """Ctrl-C reaches the process of a trial twice, from the terminal and from the run, as it does after SIGTERM."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        folder = tmp_path / str(int(number))
+        folder.mkdir()
+        trial = Trial(PROBLEM, "nothing", str(folder / "run"))
+        with started(folder, module="srearena.conductor.trials.worker") as process:
+            assert process.stdin is not None
+            process.stdin.write(json.dumps(trial.as_document()) + "\n")
+            process.stdin.flush()
+            live = folder / "run" / ".live"
+            wait_for(lambda live=live: live.is_dir() and any(live.iterdir()))
+            while process.poll() is None:
+                process.send_signal(number)
+                time.sleep(0.002)
+        assert process.returncode == 130
+        assert list(live.iterdir()) == []
 
 
 def test_the_processes_of_trials_end_with_a_killed_run(tmp_path: Path) -> None:

@@ -18,12 +18,18 @@ from typing import Any
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.trials.trial import Trial, perform
 
+STOPS = (signal.SIGINT, signal.SIGTERM)
+
 
 def main(healthy: Episode | None = None) -> None:
     def stop(number: int, frame: object) -> None:
+        # Ctrl-C comes from the terminal and then from the run: a second one must not interrupt the cleanup after the first.
+        for each in STOPS:
+            signal.signal(each, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, stop)
+    for each in STOPS:
+        signal.signal(each, stop)
     # What an agent in this process prints is no message to the parent.
     messages = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
