@@ -7,7 +7,8 @@
 
 The cost is processor time of the cluster's process per second of real time, watched (overview, pods, logs and traces,
 each every five seconds, as an open page asks) and unwatched; and how much longer the cluster needs for half an hour of
-virtual time while it is watched: the middle of several half hours, in turn watched and unwatched. First paint is Chromium's first contentful paint, the middle of three visits.
+virtual time while it is watched: the middle of several half hours, in turn watched and unwatched. First paint is
+Chromium's first contentful paint, the middle of three visits.
 """
 
 from __future__ import annotations

@@ -279,7 +279,7 @@ def test_any_number_of_agents_are_compared(browser: Browser, site: str) -> None:
 
 
 def test_hundreds_of_agents_are_compared_with_one_of_them(browser: Browser, tmp_path: Path) -> None:
-    """A sentence for each pair would be tens of thousands: a table that scrolls and has pages, and no colour per agent."""
+    """A sentence for each pair would be tens of thousands: a table that scrolls and has pages."""
     names = [f"agent-{number:03}" for number in range(300)]
     build(make_results(tmp_path / "board", names, 16), tmp_path / "site")
     base = (tmp_path / "site").as_uri() + "/"

@@ -23,7 +23,7 @@ STOPS = (signal.SIGINT, signal.SIGTERM)
 
 def main(healthy: Episode | None = None) -> None:
     def stop(number: int, frame: object) -> None:
-        # Ctrl-C comes from the terminal and then from the run: a second one must not interrupt the cleanup after the first.
+        # Ctrl-C comes from the terminal and then from the run: the second must not interrupt the cleanup.
         for each in STOPS:
             signal.signal(each, signal.SIG_IGN)
         raise KeyboardInterrupt
