@@ -128,6 +128,7 @@ class Configuration(_Table):
     scenarios_dir: Path | None = None
     answers_dir: Path | None = None  # ground truths, if they are not beside the evidence
     problems: tuple[str, ...] = ()  # live problems of the arena, by id or pattern
+    suite: str = ""  # more of them: a suite as `srearena run --suite` knows it
     leaderboard_dir: Path = Path("leaderboard_results")
     runs_per_scenario: int = Field(default=1, ge=1)
     concurrent: bool = False
@@ -161,8 +162,8 @@ class Configuration(_Table):
                 raise ValueError(f"two agents would both write to {name}: give them different names")
             if name.lower() in RESERVED:
                 raise ValueError(f"an agent cannot be called {name}: that is where results go")
-        if self.scenarios_dir is None and not self.problems:
-            raise ValueError("there is nothing to run on: set scenarios_dir, problems or both")
+        if self.scenarios_dir is None and not self.problems and not self.suite:
+            raise ValueError("there is nothing to run on: set scenarios_dir, problems, suite or several of them")
         return self
 
     @property

@@ -106,11 +106,13 @@ def find(config: Configuration) -> list[Incident]:
     if config.scenarios_dir is not None:
         for directory, key in _recordings(config.scenarios_dir, config.answers_dir):
             incidents.append(_snapshot(directory, key, config.incidents))
-    if config.problems:
+    if config.problems or config.suite:
         from srearena.conductor.problems.registry import ProblemRegistry  # slow to import, and workers do not need it
+        from srearena.conductor.trials.problem_suites import problem_suite
 
         registry = ProblemRegistry()
-        for name in registry.match(config.problems):
+        suite = problem_suite(config.suite).problems if config.suite else ()
+        for name in dict.fromkeys(registry.match((*config.problems, *suite))):
             summary = registry.get_problem(name).summary()
             facts = {"family": summary.level, "difficulty": summary.difficulty, "application": summary.application}
             incidents.append(_described(Incident(name, "live"), facts, config.incidents))

@@ -11,6 +11,7 @@ from itbench_leaderboard.config import load
 from itbench_leaderboard.errors import ConfigurationError
 from itbench_leaderboard.incidents import choose, find
 from itbench_leaderboard.judging import judge_settings
+from srearena.conductor.errors import ArenaError
 from srearena.snapshots.examples import unpack
 from tests.leaderboard.incidents import make_snapshots
 from zero.providers import choose as choose_provider
@@ -101,6 +102,14 @@ def test_live_problems_stand_in_the_same_list(tmp_path: Path) -> None:
     make_snapshots(tmp_path / "snapshots", 1)
     text = "scenarios_dir = 'snapshots'\nproblems = ['scale_pod_zero_social_net']\n[[agents]]\nname = 'a'"
     assert [one.kind for one in find(load(written(tmp_path, text)))] == ["snapshot", "live"]
+
+
+def test_a_suite_adds_its_problems_once(tmp_path: Path) -> None:
+    text = "suite = 'lite@1'\nproblems = ['noop_hotel_reservation']\n[[agents]]\nname = 'a'"
+    found = [one.name for one in find(load(written(tmp_path, text)))]
+    assert len(found) == 21 and found.count("noop_hotel_reservation") == 1
+    with pytest.raises(ArenaError, match="did you mean lite"):
+        find(load(written(tmp_path, text.replace("lite@1", "lit"))))
 
 
 def test_answer_keys_may_lie_apart_from_the_evidence(tmp_path: Path) -> None:
