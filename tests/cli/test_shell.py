@@ -61,6 +61,7 @@ def test_lines_are_passed_on_as_they_come(tmp_path: Path) -> None:
         ("statr wrong_id", "start"),
         ("kubctl get pods", "kubectl"),
         ("submt()", "submit"),
+        ("describe pods -w", "kubectl describe"),
         ("sh -c true", ""),
         ("./own-script", ""),
         ("", ""),

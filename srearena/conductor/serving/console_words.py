@@ -13,7 +13,7 @@ from difflib import get_close_matches
 
 _TIMEOUT = 5.0
 _VERBS = ("get", "describe", "logs", "exec", "patch", "scale", "rollout", "delete", "apply", "edit", "top")
-"""Offered while no cluster runs that could be asked."""
+"""Offered while no cluster runs that could be asked, and where somebody leaves `kubectl` out."""
 _ACTIVE_HELP = "_activeHelp_"
 
 
@@ -44,5 +44,7 @@ def suggestion(line: str, commands: Sequence[str]) -> str:
     first = re.match(r"\s*([A-Za-z_-]+)(?=[\s(]|$)", line)
     if first is None or shutil.which(first[1]):
         return ""
+    if first[1] in _VERBS:
+        return f"kubectl {first[1]}"
     near = get_close_matches(first[1], [command.rstrip("(") for command in commands], n=1, cutoff=0.7)
     return near[0] if near else ""

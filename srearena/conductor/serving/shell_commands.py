@@ -66,6 +66,7 @@ def _on_terminal(line: str, environment: Mapping[str, str], keyboard: int, scree
             with selectors.DefaultSelector() as selector:
                 selector.register(controller, selectors.EVENT_READ)
                 selector.register(keyboard, selectors.EVENT_READ)
+                ended = False
                 while True:
                     ready = [key.fd for key, _ in selector.select(_POLL)]
                     if keyboard in ready:
@@ -77,8 +78,10 @@ def _on_terminal(line: str, environment: Mapping[str, str], keyboard: int, scree
                         printed = os.read(controller, 65536)
                         _keep(output, printed)
                         os.write(screen, printed)
-                    elif process.poll() is not None:
+                    elif ended:
                         break
+                    else:
+                        ended = process.poll() is not None  # what it printed before that is read in another round
     finally:
         os.close(terminal)
         os.close(controller)
