@@ -5,8 +5,8 @@
     python -m benchmarks.view --rounds 9        more half hours, for a machine with other work
     python -m benchmarks.view --no-browser      without the pages, which need Chromium and its driver
 
-The cost is processor time of the cluster's process per second of real time, watched (overview, pods, logs and traces,
-each every five seconds, as an open page asks) and unwatched; and how much longer the cluster needs for half an hour of
+The cost is processor time of the cluster's process per second of real time, watched (overview and traces, each
+every five seconds; an open page asks no more) and unwatched; and how much longer the cluster needs for half an hour of
 virtual time while it is watched: the middle of several half hours, in turn watched and unwatched. First paint is
 Chromium's first contentful paint, the middle of three visits.
 """
@@ -35,7 +35,8 @@ from srearena.conductor.results.store import failed_document
 from srearena.interpreters import python_module
 
 NAME = "watched"
-PANELS = ("", "/cluster", "/logs", "/traces")
+PANELS = ("", "/traces")
+"""An open page asks for the overview and one tab: the most expensive one."""
 EVERY = 5.0
 SETTLED = EVERY + 2.0
 """Real seconds in which every panel is asked for once."""

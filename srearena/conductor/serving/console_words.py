@@ -13,7 +13,7 @@ from difflib import get_close_matches
 
 _TIMEOUT = 5.0
 _VERBS = ("get", "describe", "logs", "exec", "patch", "scale", "rollout", "delete", "apply", "edit", "top")
-"""Offered while no cluster runs that could be asked, and where somebody leaves `kubectl` out."""
+"""Offered while no cluster runs that could be asked, and where `kubectl` is left out."""
 _ACTIVE_HELP = "_activeHelp_"
 
 
