@@ -1,1 +1,1 @@
-srearena.receive("agents/0",[[0,[[1,"answered",1.0]],1.0],[1,[[1,"answered",1.0]],1.0],[2,[[1,"answered",0.0]],0.0],[3,[[1,"answered",1.0]],1.0],[4,[[1,"answered",1.0]],1.0],[5,[[1,"answered",1.0]],1.0]]);
+srearena.receive("agents/0",[[0,[[1,"answered",1.0]],1.0],[1,[[1,"answered",1.0]],1.0],[2,[[1,"answered",0.0]],0.0],[3,[[1,"answered",1.0]],1.0],[4,[[1,"answered",1.0]],1.0],[5,[[1,"answered",1.0]],1.0],[6,[[1,"answered",0.5905]],0.5905],[7,[[1,"answered",1.0]],1.0]]);

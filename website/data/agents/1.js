@@ -1,1 +1,1 @@
-srearena.receive("agents/1",[[0,[[1,"no_answer",0.0]],0.0],[1,[[1,"no_answer",0.0]],0.0],[2,[[1,"no_answer",0.0]],0.0],[3,[[1,"no_answer",0.0]],0.0],[4,[[1,"no_answer",0.0]],0.0],[5,[[1,"no_answer",0.0]],0.0]]);
+srearena.receive("agents/1",[[0,[[1,"not_run",null]],null],[1,[[1,"not_run",null]],null],[2,[[1,"not_run",null]],null],[3,[[1,"not_run",null]],null],[4,[[1,"not_run",null]],null],[5,[[1,"not_run",null]],null],[6,[[1,"answered",0.1667]],0.1667],[7,[[1,"answered",0.8571]],0.8571]]);

@@ -1,1 +1,1 @@
-srearena.receive("scores/detection",[[1.0,1.0,1.0,1.0,1.0,1.0],[0.0,0.0,0.0,0.0,0.0,0.0]]);
+srearena.receive("scores/detection",[[1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0],[null,null,null,null,null,null,0.0,1.0],[null,null,null,null,null,null,0.0,1.0],[null,null,null,null,null,null,0.0,1.0],[null,null,null,null,null,null,0.0,1.0],[0.0,0.0,0.0,0.0,0.0,0.0,1.0,0.0]]);

@@ -1,1 +1,1 @@
-srearena.receive("scores/fault_localization_component_identification",[[1.0,1.0,1.0,1.0,1.0,1.0],[0.0,0.0,0.0,0.0,0.0,0.0]]);
+srearena.receive("scores/fault_localization_component_identification",[[1.0,1.0,1.0,1.0,1.0,1.0,null,null],[null,null,null,null,null,null,null,null],[null,null,null,null,null,null,null,null],[null,null,null,null,null,null,null,null],[null,null,null,null,null,null,null,null],[0.0,0.0,0.0,0.0,0.0,0.0,null,null]]);

@@ -1,1 +1,1 @@
-srearena.receive("scores/ntam_fault_localization",[[1.0,1.0,0.6471,1.0,1.0,1.0],[0.0,0.0,0.0,0.0,0.0,0.0]]);
+srearena.receive("scores/ntam_fault_localization",[[1.0,1.0,0.6471,1.0,1.0,1.0,null,null],[null,null,null,null,null,null,null,null],[null,null,null,null,null,null,null,null],[null,null,null,null,null,null,null,null],[null,null,null,null,null,null,null,null],[0.0,0.0,0.0,0.0,0.0,0.0,null,null]]);

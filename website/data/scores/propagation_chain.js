@@ -1,1 +1,1 @@
-srearena.receive("scores/propagation_chain",[[1.0,0.6207,0.5366,1.0,1.0,0.75],[0.0,0.0,0.0,0.0,0.0,0.0]]);
+srearena.receive("scores/propagation_chain",[[1.0,0.6207,0.5366,1.0,1.0,0.75,null,null],[null,null,null,null,null,null,null,null],[null,null,null,null,null,null,null,null],[null,null,null,null,null,null,null,null],[null,null,null,null,null,null,null,null],[0.0,0.0,0.0,0.0,0.0,0.0,null,null]]);

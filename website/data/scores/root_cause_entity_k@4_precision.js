@@ -1,1 +1,1 @@
-srearena.receive("scores/root_cause_entity_k@4_precision",[[1.0,1.0,0.0,1.0,1.0,1.0],[0.0,0.0,0.0,0.0,0.0,0.0]]);
+srearena.receive("scores/root_cause_entity_k@4_precision",[[1.0,1.0,0.0,1.0,1.0,1.0,null,null],[null,null,null,null,null,null,null,null],[null,null,null,null,null,null,null,null],[null,null,null,null,null,null,null,null],[null,null,null,null,null,null,null,null],[0.0,0.0,0.0,0.0,0.0,0.0,null,null]]);

@@ -1,1 +1,1 @@
-srearena.receive("scores/root_cause_proximity_with_fp_f1",[[1.0,1.0,0.8571,1.0,1.0,1.0],[0.0,0.0,0.0,0.0,0.0,0.0]]);
+srearena.receive("scores/root_cause_proximity_with_fp_f1",[[1.0,1.0,0.8571,1.0,1.0,1.0,null,null],[null,null,null,null,null,null,null,null],[null,null,null,null,null,null,null,null],[null,null,null,null,null,null,null,null],[null,null,null,null,null,null,null,null],[0.0,0.0,0.0,0.0,0.0,0.0,null,null]]);

@@ -1,1 +1,1 @@
-srearena.receive("scores/score",[[1.0,1.0,0.0,1.0,1.0,1.0],[0.0,0.0,0.0,0.0,0.0,0.0]]);
+srearena.receive("scores/score",[[1.0,1.0,0.0,1.0,1.0,1.0,0.5905,1.0],[null,null,null,null,null,null,0.1667,0.8571],[null,null,null,null,null,null,0.3333,0.5238],[null,null,null,null,null,null,0.3333,0.5238],[null,null,null,null,null,null,0.3333,0.5238],[0.0,0.0,0.0,0.0,0.0,0.0,1.0,0.1905]]);

@@ -1,0 +1,1 @@
+srearena.receive("agents/3",[[0,[[1,"not_run",null]],null],[1,[[1,"not_run",null]],null],[2,[[1,"not_run",null]],null],[3,[[1,"not_run",null]],null],[4,[[1,"not_run",null]],null],[5,[[1,"not_run",null]],null],[6,[[1,"answered",0.3333]],0.3333],[7,[[1,"answered",0.5238]],0.5238]]);

@@ -1,0 +1,1 @@
+srearena.receive("scores/mitigation",[[null,null,null,null,null,null,0.7714,1.0],[null,null,null,null,null,null,0.5,0.5714],[null,null,null,null,null,null,1.0,0.5714],[null,null,null,null,null,null,1.0,0.5714],[null,null,null,null,null,null,1.0,0.5714],[null,null,null,null,null,null,1.0,0.5714]]);

@@ -1,0 +1,1 @@
+srearena.receive("scores/resolved",[[null,null,null,null,null,null,0.0,1.0],[null,null,null,null,null,null,0.0,0.0],[null,null,null,null,null,null,0.0,0.0],[null,null,null,null,null,null,0.0,0.0],[null,null,null,null,null,null,0.0,0.0],[null,null,null,null,null,null,1.0,0.0]]);
