@@ -273,3 +273,22 @@ def test_a_client_that_restarts_once_after_the_grader_has_replaced_pods_is_no_co
     assert Readiness(hold=20, disturbed=True).complaints(episode.problem) == []
     ends.pop(0)
     assert Readiness(hold=20, disturbed=True).complaints(episode.problem), "it restarts again and again"
+
+
+def test_a_pod_that_is_replaced_at_once_is_no_stable_workload(
+    episode: Episode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What deletes pods every few seconds is not seen by looking whether they are ready, where programs start fast."""
+    api = episode.problem.kubernetes
+    watch = Readiness._watch
+
+    def watch_a_deletion(self: Readiness, problem: Any) -> Any:
+        name = api.list("pods", NAMESPACE, labels="app=web")[0]["metadata"]["name"]
+        api.delete("pods", name, NAMESPACE)
+        problem.cluster.wait(40)
+        return watch(self, problem)
+
+    monkeypatch.setattr(Readiness, "_watch", watch_a_deletion)
+    assert any("was replaced meanwhile" in line for line in Readiness(hold=20).complaints(episode.problem))
+    monkeypatch.undo()
+    assert Readiness(hold=20).complaints(episode.problem) == []

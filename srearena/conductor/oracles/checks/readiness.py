@@ -6,7 +6,7 @@ times. Pods that an agent left behind are not judged.
 
 Why it cannot be gamed: it checks the workloads of the baseline, not the remaining ones; old pods of a stuck rollout do
 not count; pods are counted themselves, since the status of a workload lags behind them; and a container in a crash loop
-restarts within the window.
+restarts within the window, as a pod that is deleted again and again is replaced within it.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ class Readiness(Check):
                     for (pod, container), count in after.restarts.items()
                     if count > restarts.get((pod, container), 0)
                 ]
+                found += after.replaced_since(before)
                 if not (found and self._disturbed):
                     return found
             if before.generations == after.generations and not self._disturbed:
@@ -139,6 +140,28 @@ class _State:
             workload["metadata"]["uid"]: workload["metadata"].get("generation", 0)
             for workloads in self._workloads.values()
             for workload in workloads
+        }
+
+    def replaced_since(self, before: _State) -> list[str]:
+        """Pods that are gone although nobody has changed their workload: something deletes them again and again.
+
+        A fast program is ready before the next look, so the looks alone would not show it.
+        """
+        unchanged = {key for key, generation in self.generations.items() if before.generations.get(key) == generation}
+        return sorted(
+            f"pod {name} was replaced meanwhile"
+            for (workload, pod), name in before._pod_names.items()
+            if workload in unchanged and (workload, pod) not in self._pod_names
+        )
+
+    @cached_property
+    def _pod_names(self) -> dict[tuple[str, str], str]:
+        """By the UIDs of workload and pod."""
+        return {
+            (workload["metadata"]["uid"], pod["metadata"]["uid"]): pod["metadata"]["name"]
+            for namespace, workloads in self._workloads.items()
+            for workload in workloads
+            for pod in selected_pods(workload, self._pods[namespace])
         }
 
     @property
