@@ -43,32 +43,20 @@ class _OwnStream:
         return getattr(self.output, name)
 
 
-class OwnOutput:
-    """Standard output for what we print alone, until it is restored.
+def take_output() -> None:
+    """Keep standard output for what we print alone, until the process ends; calling it again does nothing.
 
-    Ray's threads print to `sys.stdout`, and its C++ part writes to file descriptor 1.
+    Ray's threads print to `sys.stdout`, and its C++ part writes to file descriptor 1, also while the process ends.
     """
-
-    def __init__(self) -> None:
-        self._before = sys.stdout
-        self._descriptor: int | None = None
-        output = self._before
-        if _is_standard_output(output):
-            output.flush()
-            self._descriptor = os.dup(1)
-            os.dup2(2, 1)
-            output = open(self._descriptor, "w", buffering=1, encoding=output.encoding, closefd=False)  # noqa: SIM115
-        self._output = output
-        sys.stdout = cast(TextIO, _OwnStream(output))
-
-    def restore(self) -> None:
-        """What is printed goes where it went before; calling it again does nothing."""
-        self._output.flush()
-        if self._descriptor is not None:
-            os.dup2(self._descriptor, 1)
-            os.close(self._descriptor)
-            self._descriptor, self._output = None, self._before
-        sys.stdout = self._before
+    output = sys.stdout
+    if isinstance(output, _OwnStream):
+        return
+    if _is_standard_output(output):
+        output.flush()
+        own = os.dup(1)
+        os.dup2(2, 1)
+        output = open(own, "w", buffering=1, encoding=output.encoding, closefd=False)  # noqa: SIM115
+    sys.stdout = cast(TextIO, _OwnStream(output))
 
 
 def _is_standard_output(stream: TextIO) -> bool:
@@ -90,7 +78,7 @@ class RayMachines(Closeable):
             raise RayUnavailable("--executor ray needs Ray: pip install 'srearena[ray]'") from problem
         self.ray: Any = ray
         ending = signal.getsignal(signal.SIGTERM)
-        self._output = OwnOutput()
+        take_output()
         try:
             ray.init(
                 address=address or "auto", log_to_driver=False, logging_level=logging.ERROR, configure_logging=False
@@ -98,9 +86,6 @@ class RayMachines(Closeable):
         except (ConnectionError, RuntimeError, ValueError) as problem:
             line = str(problem).splitlines()[0]
             raise RayUnavailable(f"no Ray cluster at {address or 'auto'}: {line}; start one: ray start") from problem
-        finally:
-            if not ray.is_initialized():
-                self._output.restore()
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, ending)
         self._cpus, self._resources = cpus, dict(resources or {})
@@ -152,7 +137,6 @@ class RayMachines(Closeable):
 
     def close(self) -> None:
         self.ray.shutdown()
-        self._output.restore()
 
     def stream(self, work: Work, chunks: Sequence[Mapping[Hashable, Any]]) -> Iterator[tuple[Hashable, Any]]:
         """Do chunks of named items on the machines, and yield names and results as they are done.
