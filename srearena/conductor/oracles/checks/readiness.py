@@ -143,7 +143,7 @@ class _State:
         }
 
     def replaced_since(self, before: _State) -> list[str]:
-        """Pods that are gone although nobody has changed their workload: something deletes them again and again.
+        """Pods that are gone although their workload is unchanged: something deletes them again and again.
 
         A fast program is ready before the next look, so the looks alone would not show it.
         """
