@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from typing import Any, TextIO, cast
 
 from srearena.closeable import Closeable
@@ -136,7 +136,8 @@ class RayMachines(Closeable):
                 self.ray.cancel(reference, force=True)
 
     def close(self) -> None:
-        self.ray.shutdown()
+        with redirect_stdout(sys.stderr):  # it prints what it has held back of lines that are alike
+            self.ray.shutdown()
 
     def stream(self, work: Work, chunks: Sequence[Mapping[Hashable, Any]]) -> Iterator[tuple[Hashable, Any]]:
         """Do chunks of named items on the machines, and yield names and results as they are done.
