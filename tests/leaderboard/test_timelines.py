@@ -24,8 +24,12 @@ def test_a_recording_has_a_timeline_and_charts_of_what_deviates(tmp_path: Path) 
     document = written(tmp_path, "Scenario-1")
     assert any("cartFailure" in entry["what"] for entry in document["entries"])
     charts = document["charts"]
-    assert charts["services"][0]["name"] == "cart" and charts["services"][0]["level"] == 2
-    assert all(len(charts["services"][0][measure]) == len(charts["times"]) for measure in ("requests", "errors"))
+    levels = [service["level"] for service in charts["services"]]
+    assert levels == sorted(levels, reverse=True)
+    # A burst of requests at the end may make others deviate as much.
+    (cart,) = [service for service in charts["services"] if service["name"] == "cart"]
+    assert cart["level"] == 2
+    assert all(len(cart[measure]) == len(charts["times"]) for measure in ("requests", "errors"))
 
 
 def test_a_live_problem_has_charts_up_to_the_agents_start(tmp_path: Path) -> None:

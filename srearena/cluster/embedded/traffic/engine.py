@@ -174,9 +174,7 @@ class Traffic:
         self._applied_load = self._requested_load()
         self._set_cores(fluid)
         self._rates = step_with_limits(fluid, seconds, self._rates, self._client_limits())
-        # A program that a failed call ends ends at once.
-        ending = any(fluid.call_fails[call.index] > 0 for call in self._crash_calls)
-        self._steady = fluid.is_steady and not ending
+        self._steady = fluid.is_steady
         self.counters.count(fluid, self._rows, seconds)
         self.log_volume.observe(fluid)
         self.pinged_connections.age(fluid, seconds)
