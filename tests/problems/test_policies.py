@@ -1,4 +1,8 @@
-"""A policy that is suddenly enforced: either of its two objects may go, and pods of other workloads are refused too."""
+"""Admission policies: one that is suddenly enforced, and one whose parameters change.
+
+Of the first either of its two objects may go, and pods of other workloads are refused too; the second denies without
+its parameters as well.
+"""
 
 from __future__ import annotations
 
@@ -41,3 +45,25 @@ def test_one_workload_that_complies_is_no_repair(prepared: PreparedEpisode) -> N
     )
     document = prepared.play(Play(script, wait=30, speed=5.0), "images pinned")
     assert document["outcome"] == "fail" and not document["script_error"]
+
+
+@pytest.fixture(scope="module")
+def compared() -> Iterator[PreparedEpisode]:
+    with PreparedEpisode("admission_policy_parameters_hotel_reservation", 0, TIMELINE) as prepared:
+        yield prepared
+
+
+def test_without_its_parameters_the_policy_denies_as_before(compared: PreparedEpisode) -> None:
+    restart = "kubectl -n hotel-reservation rollout restart deployment/profile"
+    script = f"kubectl -n hotel-reservation delete configmap blocked-registries\n{restart}"
+    document = compared.play(Play(script, wait=30), "parameters deleted")
+    assert document["outcome"] == "fail" and not document["script_error"]
+    verdict = document["stages"][-1]["verdict"]
+    assert any("profile" in line for line in verdict["reasons"]), verdict
+
+
+def test_without_its_binding_the_policy_denies_nothing(compared: PreparedEpisode) -> None:
+    restart = "kubectl -n hotel-reservation rollout restart deployment/profile"
+    script = f"kubectl delete validatingadmissionpolicybinding blocked-registries\n{restart}"
+    document = compared.play(Play(script, wait=30), "binding deleted")
+    assert document["outcome"] == "pass", document["stages"][-1]

@@ -82,10 +82,11 @@ REGISTRIES = "blocked-registries"
 def admission_policy_parameters(bed: Testbed, service: str) -> Fault:
     """The list of registries that an admission policy refuses gets the one that a workload's image comes from."""
     image = first_container(bed.kubernetes.get("deployments", service, bed.namespace))["image"]
-    folder, _, _ = image.rpartition("/")
+    folder, slash, name = image.rpartition("/")
+    prefix = f"{folder}/" if slash else name.partition(":")[0]
 
     def change(obj: Obj) -> None:
-        obj["data"]["prefixes"] += f" {folder}/"
+        obj["data"]["prefixes"] += f" {prefix}"
 
     edit = Edit(bed, "configmaps", REGISTRIES, change)
     return CompositeFault(edit, ReplacePods(bed, selector_of(bed, service)))
