@@ -23,7 +23,6 @@ from srearena.service.kubernetes import Kubernetes, Obj
 from srearena.service.telemetry import golden_signals
 from srearena.view.incidents import objects
 from srearena.view.incidents.base import Incident, IncidentError, LogQuery
-from srearena.view.incidents.fast_forward import FastForward
 from srearena.view.incidents.signals import STEP, Key, Signals, finite
 from srearena.view.incidents.spans import jaeger_spans, trace_row, waterfall
 from srearena.view.incidents.summary import graph
@@ -32,7 +31,6 @@ from srearena.view.incidents.topology import Topology
 CLUSTER, EPISODE = "cluster", "episode"
 _FRESH = 5.0
 """Real seconds during which an answer is given again."""
-_FRESH_IN_FAST_FORWARD = 30.0
 _TOPOLOGY_FRESH = 30.0
 _HISTORY = 1800
 _LONGEST_GAP = 3600
@@ -82,7 +80,6 @@ class LiveIncident(Incident):
         self._observed: dict[str, dict[tuple[str, str], Obj]] | None = None
         self._observed_at = 0.0
         self._answers: dict[str, tuple[float, Any]] = {}
-        self._fast_forward = FastForward(self._now, _FASTEST)
         self._lock = threading.RLock()
 
     def row(self) -> dict[str, Any]:
@@ -97,17 +94,12 @@ class LiveIncident(Incident):
         """The answer of the last seconds, or a new one; one thread computes, the others wait for it."""
         with self._lock:
             known = self._answers.get(name)
-            if known is not None:
-                answer: T = known[1]
-                age = monotonic() - known[0]
-                if age < fresh or (age < _FRESH_IN_FAST_FORWARD and self._is_advanced()):
-                    return answer
-            value = compute()
-            self._answers[name] = (monotonic(), value)
-            return value
-
-    def _is_advanced(self) -> bool:
-        return self.access.directory is not None and self._fast_forward.runs()
+            if known is None or monotonic() - known[0] >= fresh:
+                value = compute()
+                self._answers[name] = (monotonic(), value)
+                return value
+            answer: T = known[1]
+            return answer
 
     # Signals
 
