@@ -57,7 +57,7 @@ def passes(problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> lis
 
 
 def test_it_knows_no_application_and_no_problem() -> None:
-    text = "\n".join(path.read_text() for path in FOLDER.glob("*.py"))
+    text = "\n".join(path.read_text() for path in FOLDER.rglob("*.py"))
     names = {name for name in ProblemRegistry().get_problem_ids() if len(name) > 4}
     for app in all_applications():
         names |= {app.namespace, app.name}
