@@ -13,6 +13,7 @@ from pathlib import Path
 from clients.rules import recording
 from clients.rules.hypotheses import Hypothesis, Repair, Strength, conclude
 from clients.rules.runbooks import examine
+from clients.rules.signals import QUERY, parse
 from clients.rules.suspects import TOOLS
 from clients.rules.system import Alert, System, name_of, namespace_in, read_logs, read_system
 from clients.rules.topology import calls
@@ -105,6 +106,8 @@ class RulesAgent:
             entry = next((name for word in _ENTRIES for name in known if word in name), known[0] if known else "")
             if entry:
                 self._traces = yield block(f"get_traces({entry!r}, minutes=30, limit=20)")
+        if alerts:
+            system.signals = parse((yield block(f"get_metrics({QUERY!r})", "Does anything else stand out?")))
         self._system = system
         self._first = self._first or system
         self._hypotheses = conclude(examine(system), calls(system, self._traces))

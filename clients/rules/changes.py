@@ -162,10 +162,12 @@ def suspicious_revision(system: System, deployment: Obj) -> Revision | None:
         ]
 
     current = template_of(deployment)["spec"]
-    for older, newer in reversed(list(pairwise(history))):
+    for place, (older, newer) in reversed(list(enumerate(pairwise(history)))):
         before, after = template_of(older)["spec"], template_of(newer)["spec"]
         if not breaking(before, after):
             continue
+        if any(not breaking(template_of(earlier)["spec"], current) for earlier in history[:place]):
+            return None  # it has run like this before: a change was taken back
         in_force = breaking(before, current)
         if in_force:
             return Revision(created_at(newer), tuple(in_force), before)

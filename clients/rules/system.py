@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from clients.rules.signals import Signal
 from srearena.service.errors import ServiceError
 from srearena.service.kubernetes import Kubernetes
 
@@ -125,6 +126,7 @@ class System:
     alerts: list[Alert] = field(default_factory=list)
     logs: dict[str, str] = field(default_factory=dict)
     """Last lines of containers by `pod/container`, and of their previous run by `pod/container/previous`."""
+    signals: list[Signal] = field(default_factory=list)
     now: float = 0.0
     first: System | None = None
     """The first observation: what was changed after it is the agent's own work."""

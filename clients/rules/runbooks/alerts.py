@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from clients.rules import commands
 from clients.rules.hypotheses import Hypothesis, Strength
 from clients.rules.runbooks import runbook
 from clients.rules.system import System, path_of
@@ -21,6 +22,7 @@ def alerted(system: System) -> Iterator[Hypothesis]:
         for alert in alerts:
             workload = system.workload(system.owner_of(alert.subject.replace("_", "-")))
             if workload is not None:
-                yield Hypothesis(path_of(workload), f"alert {alert.name}: {alert.text}"[:200], Strength.SYMPTOM)
+                why = f"alert {alert.name}: {alert.text}"[:200]
+                yield Hypothesis(path_of(workload), why, Strength.SYMPTOM, [commands.restart(workload)])
         if alerts:
             return

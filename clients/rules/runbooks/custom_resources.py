@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clients.rules.changes import Edit, edits
-from clients.rules.hypotheses import Hypothesis, Strength
+from clients.rules import commands
+from clients.rules.changes import Edit, created_at, edits
+from clients.rules.hypotheses import Hypothesis, Repair, Strength
 from clients.rules.runbooks import runbook
 from clients.rules.system import Obj, System, name_of, namespace_of, path_of
 
@@ -44,5 +45,23 @@ def refused_or_overloaded(system: System) -> Iterator[Hypothesis]:
             path_of(obj),
             complaint[:250] or f"it was edited by {edit.manager if edit else '?'} before {sorted(suffering)} suffered",
             Strength.CONFIRMED,
-            components=frozenset(affected | {name_of(obj)}),
+            _taken_back(system, obj, edit, affected) if edit is not None else [],
+            frozenset(affected | {name_of(obj)}),
         )
+
+
+def _taken_back(system: System, obj: Obj, edit: Edit, affected: set[str]) -> list[Repair]:
+    """The edited fields without what was added: replicas as there were, other settings removed."""
+    changes: dict[tuple[str, ...], int | None] = {}
+    for field in edit.fields:
+        path = tuple(part for part in field[: next((i for i, p in enumerate(field) if ":" in p), len(field))])
+        if len(path) < 2 or path[0] != "spec":
+            continue
+        if path[-1] == "replicas":
+            owners = [one for one in affected if one.endswith(f"-{path[-2]}")]
+            pods = [pod for one in owners for pod in system.pods_of(one) if created_at(pod) < edit.at]
+            if pods:
+                changes[path] = len(pods)
+        else:
+            changes[path] = None
+    return [commands.patch(obj, changes.items())] if changes else []

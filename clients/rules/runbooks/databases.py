@@ -15,7 +15,7 @@ from clients.rules.changes import suspicious_revision
 from clients.rules.hypotheses import Hypothesis, Repair, Strength
 from clients.rules.runbooks import runbook
 from clients.rules.system import Obj, System, containers_of, name_of, namespace_of, path_of, template_of
-from clients.rules.topology import calls, mentions, targets
+from clients.rules.topology import calls, configuration_of, mentions, targets
 
 _REFUSED = re.compile(
     r"not authorized on|authentication failed|auth(?:entication)? (?:error|failure)|access denied for user|"
@@ -54,7 +54,7 @@ def refuses_its_client(system: System) -> Iterator[Hypothesis]:
             if obj is None or not is_store(obj):
                 continue
             line = next(line for line in text.splitlines() if _REFUSED.search(line))
-            repairs = _restored(system, obj)
+            repairs = _restored(system, obj) or _forgotten(system, obj)
             yield Hypothesis(
                 path_of(obj),
                 f"it refuses {name}, which did not change: {line[-160:]}",
@@ -78,6 +78,15 @@ def _restored(system: System, store: Obj) -> list[Repair]:
         for user, password in reversed(users.items())
         for statement in statements
     ]
+
+
+def _forgotten(system: System, store: Obj) -> list[Repair]:
+    """A restart, where a key-value store demands a password that it does not declare: it was set while it ran."""
+    images = " ".join(str(one.get("image")) for one in containers_of(store))
+    declared = configuration_of(system, store)
+    if not re.search(r"redis|valkey", images) or re.search(r"requirepass|aclfile|PASSWORD", declared):
+        return []
+    return [commands.restart(store)]
 
 
 def _scripts(system: System, store: Obj) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from clients.rules import commands
@@ -10,6 +11,9 @@ from clients.rules.hypotheses import Hypothesis, Strength
 from clients.rules.runbooks import runbook
 from clients.rules.system import Obj, System, matches, name_of, path_of, template_of
 from clients.rules.topology import calls
+
+_ENTRY = re.compile("front|gateway|web|proxy|nginx|ui$")
+"""Words in the names of Services that users call."""
 
 
 @runbook
@@ -82,6 +86,7 @@ def _front(system: System, port: int | None, service: Obj | None) -> Obj | None:
     """The Service that visitors are meant to reach: the given one, or the one that no other refers to."""
     if port is not None and service is not None:
         return service
+    named = [one for one in system.own("services") if _ENTRY.search(name_of(one))]
     graph = calls(system)
     called = {callee for callees in graph.values() for callee in callees}
     entries = [
@@ -89,5 +94,4 @@ def _front(system: System, port: int | None, service: Obj | None) -> Obj | None:
         for one in system.own("services")
         if one is not service and any(graph.get(name_of(w)) and name_of(w) not in called for w in system.behind(one))
     ]
-    named = [one for one in entries or system.own("services") if "front" in name_of(one) or "gateway" in name_of(one)]
     return next(iter(named or entries), None)

@@ -12,6 +12,7 @@ from clients.rules.runbooks import runbook
 from clients.rules.system import Obj, System, name_of, path_of
 
 _DISK_ERROR = re.compile(r"Input/output error|\bI/O error|\bEIO\b|bad block")
+_OF_MACHINES = re.compile("Clock|Disk|Filesystem|Eviction|Pressure|Hardware|Kernel")
 
 
 def _components(system: System, node: str) -> frozenset[str]:
@@ -31,6 +32,38 @@ def not_ready(system: System) -> Iterator[Hypothesis]:
                 Strength.CONFIRMED,
                 components=_components(system, name_of(node)) | {name_of(one) for one in system.workloads},
                 kind="Operation Error",
+            )
+
+
+@runbook
+def under_pressure(system: System) -> Iterator[Hypothesis]:
+    """The kubelet evicts pods from a node that is short of something."""
+    for node in system.all("nodes"):
+        pressed = [
+            c["type"]
+            for c in (node.get("status") or {}).get("conditions") or ()
+            if c["type"].endswith("Pressure") and c["status"] == "True"
+        ]
+        if pressed:
+            yield Hypothesis(
+                path_of(node),
+                f"it reports {', '.join(pressed)}",
+                Strength.CONFIRMED,
+                components=_components(system, name_of(node)),
+            )
+
+
+@runbook
+def alerted(system: System) -> Iterator[Hypothesis]:
+    """Alerts about a machine itself: its clock, its disks, its connection table."""
+    for alert in system.alerts:
+        node = system.find("nodes", str(alert.labels.get("node") or alert.labels.get("instance") or ""), "")
+        if node is not None and _OF_MACHINES.search(alert.name):
+            yield Hypothesis(
+                path_of(node),
+                f"alert {alert.name}: {alert.text}"[:200],
+                Strength.LIKELY,
+                components=_components(system, name_of(node)),
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from clients.rules import commands
@@ -19,6 +20,7 @@ def changed_before_the_trouble(system: System) -> Iterator[Hypothesis]:
     """A revision changed how a program runs, shortly before something began to suffer."""
     if not system.alerts:
         return
+    found: list[tuple[str, Hypothesis]] = []
     for workload in system.own("deployments"):
         revision = suspicious_revision(system, workload)
         if revision is None or not system.preceded_trouble(revision.at) or system.unready(workload):
@@ -31,9 +33,16 @@ def changed_before_the_trouble(system: System) -> Iterator[Hypothesis]:
             strength = Strength.LIKELY if suffers else Strength.POSSIBLE
         else:
             strength = Strength.CONFIRMED if suffers else Strength.POSSIBLE
-        yield Hypothesis(
+        one = Hypothesis(
             path_of(workload),
             f"shortly before the first alert its revision changed {'; '.join(map(str, revision.differences))}"[:400],
             strength,
             [commands.revert(workload, revision.differences)],
         )
+        found.append(("; ".join(map(str, revision.differences)), one))
+    # The same change in one release: what it did to most, it did to all.
+    certain = Counter(change for change, one in found if one.strength is Strength.CONFIRMED)
+    for change, one in found:
+        if certain[change] > 2:
+            one.strength = Strength.CONFIRMED
+        yield one

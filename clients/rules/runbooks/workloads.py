@@ -64,12 +64,12 @@ def changed_and_not_ready(system: System) -> Iterator[Hypothesis]:
 
 
 def _room(system: System, workload: Obj) -> list[Repair]:
-    """Fewer replicas, where each keeps the others off its node and there are more than nodes."""
+    """Fewer replicas than nodes, where each keeps the others off its node: a new pod needs a free one."""
     affinity = (template_of(workload)["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
     nodes = len([node for node in system.all("nodes") if not node["spec"].get("taints")])
     if not affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or system.desired(workload) <= nodes:
         return []
-    return [commands.scale(workload, nodes)]
+    return [commands.scale(workload, max(nodes - 1, 1))]
 
 
 @runbook
