@@ -112,11 +112,16 @@ def test_openapi_v2_is_served_as_json(http: httpx.Client) -> None:
 
 
 def test_a_path_that_is_not_served_is_not_found(http: httpx.Client) -> None:
-    for path in ("/nothing", "/api/v1/nothings", "/apis/apps/v1/pods", "/api/v1/namespaces/default/nodes/x"):
+    for path in ("/nothing", "/apis/none.example.com/v1/things"):
         reply = http.get(path)
         assert (reply.status_code, reply.text) == (404, "404 page not found\n")
-    assert http.post("/api/v1/pods", json={}).status_code == 405
-    assert http.request("DELETE", "/version").status_code == 405
+    for path in ("/api/v1/nothings", "/apis/apps/v1/pods", "/api/v1/namespaces/default/nodes/x", "/api/v2/pods"):
+        reply = http.get(path)
+        assert (reply.status_code, reply.json()["reason"]) == (404, "NotFound")
+        assert reply.json()["message"] == "the server could not find the requested resource"
+    for method, path in (("POST", "/api/v1/pods"), ("DELETE", "/version")):
+        reply = http.request(method, path)
+        assert (reply.status_code, reply.json()["reason"]) == (405, "MethodNotAllowed")
 
 
 @pytest.mark.kubectl

@@ -143,7 +143,7 @@ def test_delete_options_come_in_the_body_or_the_query(http: httpx.Client) -> Non
     config_map = _create(http, {"metadata": {"name": "a"}}).json()
     wrong = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "other"}}
     reply = http.request("DELETE", f"{HOME}/a", json=wrong)
-    assert reply.status_code == 409 and "Precondition failed" in reply.json()["message"]
+    assert reply.status_code == 409 and "the UID in the precondition (other) does not match" in reply.json()["message"]
     reply = http.request("DELETE", f"{HOME}/a", json={"propagationPolicy": "Sideways"})
     assert reply.status_code == 422
     assert http.delete(f"{HOME}/a?propagationPolicy=Foreground").json()["metadata"]["finalizers"] == [

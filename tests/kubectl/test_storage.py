@@ -234,16 +234,16 @@ def test_a_volume_of_a_driver_that_is_not_installed(operator: Operator) -> None:
     operator.apply(
         volume(csi=DISK, storageClassName="manual"), claim(storageClassName="manual", volumeName="disk"), user()
     )
-    operator.wait(30)
+    operator.wait(150)
     assert operator.printed_status("app") == "ContainerCreating"
     assert (
         "Warning",
-        "FailedMount",
-        'MountVolume.MountDevice failed for volume "disk" : kubernetes.io/csi: attacher.MountDevice failed to create '
-        "newCsiDriverClient: driver name disk.csi.acme.io not found in the list of registered CSI drivers",
+        "FailedAttachVolume",
+        'AttachVolume.Attach failed for volume "disk" : timed out waiting for external-attacher of disk.csi.acme.io '
+        "CSI driver to attach volume vol-1",
     ) in operator.events("app")
     operator.apply(DRIVER)
-    operator.wait(130)
+    operator.wait(60)
     assert operator.printed_status("app") == "Running"
 
 

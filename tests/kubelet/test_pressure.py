@@ -140,14 +140,29 @@ def test_when_all_memory_is_gone_the_kernel_kills(lab: Lab) -> None:
     assert lab.container("guaranteed")["restartCount"] == 0
 
 
-def test_storage_limits_of_a_container(lab: Lab) -> None:
-    lab.run(
-        image="busybox:1.36",
-        command=["sh", "-c", "dd if=/dev/zero of=/big bs=1048576 count=3 2>/dev/null; sleep 9999"],
-        resources={"limits": {"ephemeral-storage": "2Mi"}},
-    )
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        ((), "Pod ephemeral local storage usage exceeds the total limit of containers 2Mi. "),
+        (("8Mi",), 'Container main exceeded its local ephemeral storage limit "2Mi". '),
+    ],
+)
+def test_storage_limits_of_containers(lab: Lab, others: tuple[str, ...], message: str) -> None:
+    """The limits of a pod's containers together are looked at before those of each."""
+    writing = ["sh", "-c", "dd if=/dev/zero of=/big bs=1048576 count=3 2>/dev/null; sleep 9999"]
+    rows = [("main", writing, "2Mi"), *((f"other-{n}", ["sleep", "9999"], limit) for n, limit in enumerate(others))]
+    containers = [
+        {
+            "name": name,
+            "image": "busybox:1.36",
+            "command": command,
+            "resources": {"limits": {"ephemeral-storage": limit}},
+        }
+        for name, command, limit in rows
+    ]
+    lab.run_all("web", containers)
     lab.pass_time(30)
-    assert lab.status()["message"] == 'Container main exceeded its local ephemeral storage limit "2Mi". '
+    assert lab.status()["message"] == message
 
 
 def test_processor_is_shared_by_request(lab: Lab) -> None:

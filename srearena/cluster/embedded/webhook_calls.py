@@ -6,18 +6,45 @@ node, and every other address and name is one of the simulated network.
 
 from __future__ import annotations
 
+from typing import Final
 from urllib.parse import urlsplit
 
 import orjson
 
 from srearena.cluster.embedded.clock import Clock, Signal
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.machine.networking.http_message import HttpRequest
 from srearena.cluster.embedded.machine.networking.reachability import NetworkFacade
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry.admission.webhook_rules import Webhook
 from srearena.cluster.embedded.registry.admission.webhooks import Answer
+from srearena.cluster.embedded.registry.json_reader import JsonSyntaxError, read_json
 from srearena.cluster.embedded.service_calls import HTTPS_PORT, NoSuchService, Server, bundle_of, call, server_of
 from srearena.cluster.embedded.store import Store
+
+_MOST_SHOWN: Final = 2048
+_FAILURES: Final = {
+    400: "the server rejected our request for an unknown reason",
+    401: "the server has asked for the client to provide credentials",
+    404: "the server could not find the requested resource",
+    405: "the server does not allow this method on the requested resource",
+    409: "the server reported a conflict",
+    422: "the server rejected our request due to an error in our request",
+    429: "the server has received too many requests and has asked us to try again later",
+    503: "the server is currently unable to handle the request",
+    504: "the server was unable to return a response in the time allotted, but may still be processing the request",
+}
+
+
+def generic_failure(status: int, text: str) -> str:
+    """What client-go makes of a response that is no Status; the text of the server is kept for a few codes only."""
+    if status in _FAILURES:
+        return _FAILURES[status]
+    if status in (403, 406, 415):
+        return text
+    if status >= 500:
+        return f"an error on the server ({quoted(text)}) has prevented the request from succeeding"
+    return f"the server responded with the status code {status} but did not return more information"
 
 
 class WebhookCalls:
@@ -65,12 +92,11 @@ class WebhookCalls:
 
 
 def _answer(kind: str, status: int, body: bytes) -> Answer:
-    if status != 200:
-        text = body[:200].decode(errors="replace").strip()
-        return Answer(failure=text or f"the server responded with status {status}")
+    if not 200 <= status <= 206:
+        return Answer(failure=generic_failure(status, body[:_MOST_SHOWN].decode(errors="replace").strip()))
     try:
-        review = orjson.loads(body)
-    except orjson.JSONDecodeError as problem:
+        review = read_json(body)
+    except JsonSyntaxError as problem:
         return Answer(failure=f"couldn't get version/kind; json parse error: {problem}")
     if not isinstance(review, dict) or review.get("kind") != kind:
         group = "admission.k8s.io" if kind == "AdmissionReview" else "apiextensions.k8s.io"

@@ -22,7 +22,7 @@ _SECONDS: Final = 60.0
 _WATCH_SECONDS: Final = 3600.0
 
 
-def _group_version(request: Request) -> tuple[str, str]:
+def group_version(request: Request) -> tuple[str, str]:
     """The group and version of a path at or below /apis/<group>/<version>; empty for other paths."""
     if request.info.is_resource:
         return request.info.group, request.info.version
@@ -33,11 +33,11 @@ def _group_version(request: Request) -> tuple[str, str]:
 def passes_on(backend: Backend, request: Request) -> bool:
     """Whether another server serves the group and version of a request."""
     aggregated = backend.registry.resources.aggregated
-    return bool(aggregated) and _group_version(request) in aggregated
+    return bool(aggregated) and group_version(request) in aggregated
 
 
 async def pass_on(backend: Backend, request: Request) -> None:
-    group, version = _group_version(request)
+    group, version = group_version(request)
     found = backend.store.get(_API_SERVICES, "", f"{version}.{group}")
     if found is None or backend.extensions is None:
         raise ServiceUnavailable("error trying to reach service: no such server")

@@ -43,8 +43,14 @@ from srearena.cluster.embedded.api.discovery import AGGREGATED_GROUP, AGGREGATED
 from srearena.cluster.embedded.api.openapi import PROTOBUF_V2
 from srearena.cluster.embedded.api.presenting import show
 from srearena.cluster.embedded.api.requests import Disconnected, Receive, Request, RequestInfo, Scope, Send
-from srearena.cluster.embedded.objects import is_terminating
-from srearena.cluster.embedded.registry.errors import ApiError, BadRequest, InternalError, Unauthorized
+from srearena.cluster.embedded.registry.errors import (
+    ApiError,
+    BadRequest,
+    InternalError,
+    MethodNotAllowed,
+    NotFound,
+    Unauthorized,
+)
 from srearena.cluster.embedded.registry.identity import User
 from srearena.cluster.embedded.registry.resources import Resource
 from srearena.cluster.embedded.telemetry.component_metrics import CONTENT_TYPE
@@ -149,11 +155,14 @@ class Application:
         except Disconnected:
             return
         except NoSuchPath:
-            await self._plain(request, 404, "404 page not found\n")
+            if self._is_below_api(request.path):
+                await refuse(request, NotFound())
+            else:
+                await self._plain(request, 404, "404 page not found\n")
         except ServerAway:
             await self._plain(request, 503, "service unavailable\n")
         except NoSuchMethod:
-            await self._plain(request, 405, "405: Method Not Allowed")
+            await refuse(request, MethodNotAllowed())
         except ApiError as error:
             await refuse(request, error)
         except RecursionError:
@@ -204,7 +213,7 @@ class Application:
         request.user = self._user(request)
         self._authorize(request.user, request.info)
         if aggregation.passes_on(self._backend, request):
-            self._check_available(request.info.group, request.info.version)
+            self._check_available(*aggregation.group_version(request))
             await aggregation.pass_on(self._backend, request)
         elif spdy_sockets.asks_for_spdy(request):
             socket = spdy_sockets.SpdySocket(request)
@@ -255,20 +264,18 @@ class Application:
             raise NoSuchMethod
         if row.namespaced and not info.namespace and info.verb not in ("list", "watch"):
             raise NoSuchMethod
-        if info.verb == "create" and row.custom and self._is_going(row):
-            why = "create not allowed while custom resource definition is terminating"
-            raise ApiError(why, code=405, reason="MethodNotAllowed", details={"group": row.group, "kind": row.plural})
         handlers = COMPUTED.get((row.group, "*")) or COMPUTED.get((row.group, row.plural)) or GENERIC
         return row, handlers[info.verb]
+
+    def _is_below_api(self, path: str) -> bool:
+        """Whether a path belongs to a group that the server has from the start, of which it knows all paths."""
+        root, _, rest = path.strip("/").partition("/")
+        group = rest.partition("/")[0]
+        return root == "api" or (root == "apis" and self._backend.registry.resources.has_built_in(group))
 
     def _check_available(self, group: str, version: str) -> None:
         if (group, version) in self._backend.registry.resources.unavailable:
             raise ServerAway
-
-    def _is_going(self, row: Resource) -> bool:
-        """Whether the definition of a custom resource is being deleted."""
-        definition = self._backend.store.get(DEFINITIONS, "", row.group_resource)
-        return definition is not None and is_terminating(definition)
 
     def _subresource(self, row: Resource, info: RequestInfo) -> Handler:
         sub = row.subresource(info.subresource)

@@ -17,7 +17,7 @@ from srearena.cluster.embedded.api.requests import Request
 from srearena.cluster.embedded.objects import Obj, uid_of
 from srearena.cluster.embedded.registry.errors import BadRequest, Unauthorized
 from srearena.cluster.embedded.registry.identity import AUTHENTICATED, User
-from srearena.cluster.embedded.registry.tokens import TokenIssuer, TokenRefused
+from srearena.cluster.embedded.registry.tokens import CREDENTIAL, TokenIssuer, TokenRefused
 from srearena.cluster.embedded.store import Change, Store
 
 _SOCKET_TOKEN: Final = "base64url.bearer.authorization.k8s.io."
@@ -145,7 +145,8 @@ class Authenticator:
                 self._accounts.add(user.uid, connection)
             return user
         if connection is not None and connection.common_name:
-            return User(connection.common_name, (*connection.organizations, AUTHENTICATED))
+            extra: dict[str, tuple[str, ...]] = {CREDENTIAL: (f"X509SHA256={connection.certificate_digest}",)}
+            return User(connection.common_name, (*connection.organizations, AUTHENTICATED), extra=extra)
         raise Unauthorized
 
     def static_user(self, token: str) -> User | None:

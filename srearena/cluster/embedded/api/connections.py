@@ -9,6 +9,7 @@ clients are reported to the clients only.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -38,7 +39,16 @@ _log.addFilter(lambda record: record.exc_info is not None)
 class Connection:
     """One client's connection, as requests on it see it (`scope["extensions"]["srearena.connection"]`)."""
 
-    __slots__ = ("_in_use", "_lost_callbacks", "_take_over", "_transport", "common_name", "lost", "organizations")
+    __slots__ = (
+        "_in_use",
+        "_lost_callbacks",
+        "_take_over",
+        "_transport",
+        "certificate_digest",
+        "common_name",
+        "lost",
+        "organizations",
+    )
 
     def __init__(
         self,
@@ -58,6 +68,10 @@ class Connection:
         subject = [pair for part in certificate.get("subject", ()) for pair in part]
         self.common_name = next((value for key, value in subject if key == "commonName"), "")
         self.organizations = tuple(value for key, value in subject if key == "organizationName")
+        tls = transport.get_extra_info("ssl_object") if certificate else None
+        encoded = tls.getpeercert(binary_form=True) if tls is not None else b""
+        self.certificate_digest = hashlib.sha256(encoded).hexdigest() if encoded else ""
+        """SHA-256 of the client's certificate, by which the server tells credentials of one user apart."""
 
     def on_lost(self, callback: Callable[[], object]) -> Callable[[], None]:
         """Call back once the client is gone; call the result when it does not matter any more."""

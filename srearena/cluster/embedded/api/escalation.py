@@ -79,7 +79,8 @@ def _check_binding(
     try:
         rules = authorizer.referenced_rules(reference, namespace)
     except RoleMissing:
-        raise NotFound(f"{plural}.{GROUP}", name) from None
+        # The registry of bindings names its own resource in whatever it did not find.
+        raise NotFound(row.group_resource, name) from None
     _check_held(authorizer, row, user, namespace, name_of(new), rules)
 
 

@@ -59,7 +59,7 @@ async def create(backend: Backend, request: Request, row: Resource) -> None:
     if not _free_to_go(pod):
         _charge(backend, pod, options)
     await settled(lambda: _delete(backend, row, namespace, name, dict(wish), options))
-    await show(request, success({}), 201)
+    await show(request, {**success({}), "code": 201}, 201)
 
 
 def _free_to_go(pod: Obj) -> bool:

@@ -46,7 +46,7 @@ async def create_binding(backend: Backend, request: Request, row: Resource) -> N
         raise Invalid("Binding", name, problems)
     if not wish.dry_run:
         bind(backend.registry, request.info.namespace, name, node, binding)
-    await show(request, success({}), 201)
+    await show(request, {**success({}), "code": 201}, 201)
 
 
 async def create_token(backend: Backend, request: Request, row: Resource) -> None:

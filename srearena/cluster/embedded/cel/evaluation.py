@@ -110,18 +110,14 @@ def _select(node: Select, declared: frozenset[str]) -> Step:
         owner = operand(frame)
         if isinstance(owner, Optional):
             owner = owner.value if owner.present else {}
-        if not isinstance(owner, dict):
-            raise no_such_overload()
-        return field in owner
+        return _has_field(owner, field)
 
     def read(frame: Frame) -> Any:
         owner = operand(frame)
         frame.spend()
         if node.optional or isinstance(owner, Optional):
             return _optional_field(owner, field)
-        if not isinstance(owner, dict):
-            raise no_such_overload()
-        if field not in owner:
+        if not _has_field(owner, field):
             raise EvaluationError(f"no such key: {field}")
         found = owner[field]
         return found() if isinstance(found, Lazy) else found
@@ -129,14 +125,19 @@ def _select(node: Select, declared: frozenset[str]) -> Step:
     return test if node.test else read
 
 
+def _has_field(owner: Any, field: str) -> bool:
+    """Whether a value has a field; null and scalars have none, as in cel-go, and a list has places only."""
+    if isinstance(owner, list):
+        raise no_such_overload()
+    return isinstance(owner, dict) and field in owner
+
+
 def _optional_field(owner: Any, field: str) -> Optional:
     if isinstance(owner, Optional):
         if not owner.present:
             return owner
         owner = owner.value
-    if not isinstance(owner, dict):
-        raise no_such_overload()
-    return Optional(True, owner[field]) if field in owner else Optional()
+    return Optional(True, owner[field]) if _has_field(owner, field) else Optional()
 
 
 def _call(node: Call, declared: frozenset[str]) -> Step:

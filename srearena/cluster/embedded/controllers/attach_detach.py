@@ -27,10 +27,13 @@ from srearena.cluster.embedded.world import World
 ATTACHMENTS = "volumeattachments.storage.k8s.io"
 VOLUMES = "persistentvolumes"
 CLAIMS = "persistentvolumeclaims"
+DRIVERS = "csidrivers.storage.k8s.io"
+"""An installed driver has one of these, and whatever attaches its volumes."""
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 _WORK_SECONDS = 1.0
 _REACTION = 0.1
 _UNMOUNT_PATIENCE = 360.0
+_ATTACHER_SECONDS = 120.0
 # An attachment with another name was made by another client, which also removes it.
 _OWN_NAME = re.compile("csi-[0-9a-f]{64}")
 _SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
@@ -44,12 +47,15 @@ class AttachDetachController(Controller):
         self._reported: set[tuple[str, str]] = set()
         """(pod, volume) pairs whose wait was announced."""
         self._unwanted_since: dict[str, float] = {}
+        self._awaited: set[str] = set()
+        """Attachments that no driver has completed yet."""
 
     def start(self) -> None:
         self.world.on_change("pods", self._pod_changed)
         self.watch(CLAIMS, lambda claim: _named(dig(claim, "spec", "volumeName")))
         self.watch(VOLUMES, lambda volume: _named(name_of(volume)) if self._driver(volume) else ())
         self.watch(ATTACHMENTS, lambda found: _named(dig(found, "spec", "source", "persistentVolumeName")))
+        self.watch(DRIVERS, self._volumes_of_driver)
         self.world.on_change("nodes", self._node_changed)
 
     def _pod_changed(self, change: Change) -> None:
@@ -73,10 +79,14 @@ class AttachDetachController(Controller):
                 found.append(name_of(volume))
         return found
 
+    def _volumes_of_driver(self, described: Obj) -> list[str]:
+        driver = name_of(described)
+        return [name_of(volume) for volume in self.store.objects(VOLUMES) if self._driver(volume) == driver]
+
     def _driver(self, volume: Obj) -> str:
         """The driver that attaches the volume; empty where it needs no attaching."""
         driver: str = dig(volume, "spec", "csi", "driver", default="")
-        described = self.store.get("csidrivers.storage.k8s.io", "", driver) if driver else None
+        described = self.store.get(DRIVERS, "", driver) if driver else None
         return "" if described is not None and dig(described, "spec", "attachRequired") is False else driver
 
     def reconcile(self, key: str) -> None:
@@ -121,6 +131,8 @@ class AttachDetachController(Controller):
         if found is not None:
             if dig(found, "status", "attached"):
                 self._announce(volume, pods)
+            else:
+                self._await_attacher(found)
             return
         elsewhere = [place for place in attachments if place != node]
         if elsewhere and not _SHARED & set(dig(volume, "spec", "accessModes", default=())):
@@ -142,7 +154,30 @@ class AttachDetachController(Controller):
             },
         )
         attachments[node] = attachment
-        self.clock.after(_WORK_SECONDS, self._complete, name_of(attachment))
+        self._await_attacher(attachment)
+
+    def _await_attacher(self, attachment: Obj) -> None:
+        """The driver attaches the volume soon if it is installed; otherwise the controller waits two minutes."""
+        name, driver = name_of(attachment), dig(attachment, "spec", "attacher", default="")
+        if self.store.get(DRIVERS, "", driver) is not None:
+            self.clock.after(_WORK_SECONDS, self._complete, name)
+        elif name not in self._awaited:
+            self._awaited.add(name)
+            self.clock.after(_ATTACHER_SECONDS, self._give_up, name)
+
+    def _give_up(self, name: str) -> None:
+        self._awaited.discard(name)
+        found = self.client.get(ATTACHMENTS, "", name)
+        volume_name = dig(found, "spec", "source", "persistentVolumeName", default="") if found is not None else ""
+        volume = self.client.get(VOLUMES, "", volume_name) if volume_name else None
+        if found is None or volume is None or dig(found, "status", "attached"):
+            return
+        driver, handle = self._driver(volume), dig(volume, "spec", "csi", "volumeHandle", default="")
+        why = f"timed out waiting for external-attacher of {driver} CSI driver to attach volume {handle}"
+        for pod in self._users(volume).get(dig(found, "spec", "nodeName", default=""), ()):
+            text = f'AttachVolume.Attach failed for volume "{volume_name}" : {why}'
+            self.recorder.event(pod, "Warning", "FailedAttachVolume", text)
+        self.enqueue(volume_name)
 
     def _complete(self, name: str) -> None:
         found = self.client.get(ATTACHMENTS, "", name)

@@ -41,6 +41,7 @@ class EphemeralVolumeController(Controller):
         if known is not None:
             if (controller_of(known) or {}).get("uid") != uid_of(pod):
                 why = f"PVC {key_of(known)} was not created for pod {key_of(pod)} (pod is not owner)"
+                self.recorder.event(pod, "Warning", "FailedBinding", f"ephemeral volume {volume['name']}: {why}")
                 raise Conflict(CLAIMS, name, why)  # a claim of another owner: wait until it is deleted
             return
         template = copy_of(volume["ephemeral"].get("volumeClaimTemplate") or {})

@@ -7,10 +7,7 @@ from srearena.cluster.embedded.objects import Obj, dig, is_terminating, key_of
 from srearena.cluster.embedded.quantity import units
 
 CLAIMS = "persistentvolumeclaims"
-_IGNORED = (
-    "Ignoring the PVC: didn't find a plugin capable of expanding the volume; "
-    "waiting for an external controller to process this PVC."
-)
+_WAITING = "waiting for an external controller to expand this PVC"
 
 
 class ExpandController(Controller):
@@ -23,7 +20,7 @@ class ExpandController(Controller):
     def reconcile(self, key: str) -> None:
         claim = self.client.get(CLAIMS, *split_key(key))
         if claim is not None and not is_terminating(claim) and _wants_more(claim):
-            self.recorder.event(claim, "Normal", "ExternalExpanding", _IGNORED)
+            self.recorder.event(claim, "Normal", "ExternalExpanding", _WAITING)
 
 
 def _wants_more(claim: Obj) -> bool:

@@ -24,8 +24,9 @@ from srearena.cluster.embedded.kubelet.node.resources import share_processor
 from srearena.cluster.embedded.kubelet.node.services import KUBELET_PID, warning_line
 from srearena.cluster.embedded.kubelet.node.static_pods import StaticPods
 from srearena.cluster.embedded.kubelet.pods.admission import Commitments, Rejection, rejection_of
+from srearena.cluster.embedded.kubelet.pods.allocation import DEFERRED, PendingResize, pending_resize
 from srearena.cluster.embedded.kubelet.pods.fields import FieldSources
-from srearena.cluster.embedded.kubelet.pods.status import FINISHED
+from srearena.cluster.embedded.kubelet.pods.status import FINISHED, merged_conditions
 from srearena.cluster.embedded.kubelet.pods.worker import PodWorker, WorkerState
 from srearena.cluster.embedded.kubelet.statistics import Statistics
 from srearena.cluster.embedded.kubelet.volumes.projections import Projector, TokenProvider
@@ -307,11 +308,28 @@ class Kubelet:
             "message": f"Pod was rejected: {refused.message}",
             "qosClass": qos_class(worker.pod["spec"]),
             "startTime": self.clock.timestamp(),
-            "conditions": dig(worker.pod, "status", "conditions", default=[]),
         }
+        conditions = merged_conditions(worker.pod, (), (), self.clock.timestamp())
+        if conditions:
+            worker.status["conditions"] = conditions
         if worker.pod["metadata"].get("generation"):
             worker.status["observedGeneration"] = worker.pod["metadata"]["generation"]
         self.write_status(worker, worker.status)
+
+    def allocate(self, worker: PodWorker, pod: Obj) -> PendingResize | None:
+        """Allocate what a new version of a pod asks for, or say why that has to wait."""
+        node = self.client.get("nodes", "", self.name)
+        pending = None if node is None else pending_resize(pod, node, self._commitments.without(worker.uid))
+        if pending is None:
+            self._commitments.add(worker.uid, pod)
+            self._retry_resizes()
+        return pending
+
+    def _retry_resizes(self) -> None:
+        """Look again at pods whose resize waits for room: another pod has left or changed."""
+        for worker in self.workers.values():
+            if worker.pending_resize is not None and worker.pending_resize.reason == DEFERRED:
+                self.clock.after(REACTION_SECONDS, self._changed, namespace_of(worker.pod), name_of(worker.pod))
 
     def commit(self, worker: PodWorker) -> None:
         """Add a pod's requests to the committed resources."""
@@ -320,6 +338,7 @@ class Kubelet:
     def uncommit(self, worker: PodWorker) -> None:
         """Remove a pod's requests: all its containers have ended."""
         self._commitments.drop(worker.uid)
+        self._retry_resizes()
 
     def finished(self, worker: PodWorker) -> None:
         """Handle the end of a pod's termination."""

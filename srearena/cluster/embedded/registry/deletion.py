@@ -60,7 +60,7 @@ def _check_options(wish: Obj) -> None:
         raise Invalid(
             "DeleteOptions",
             "",
-            [FieldError.not_supported("propagationPolicy", policy, ["Foreground", "Background", "Orphan"])],
+            [FieldError.not_supported("propagationPolicy", policy, ["Foreground", "Background", "Orphan", "nil"])],
         )
     grace = wish.get("gracePeriodSeconds")
     if grace is not None and not isinstance(grace, int):
@@ -68,11 +68,13 @@ def _check_options(wish: Obj) -> None:
 
 
 def _check_preconditions(row: Resource, name: str, obj: Obj, conditions: Obj) -> None:
-    for key, label in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+    recreated = "The object might have been deleted and then recreated"
+    modified = "The object might have been modified"
+    for key, label, hint in (("uid", "UID", recreated), ("resourceVersion", "ResourceVersion", modified)):
         wanted, found = conditions.get(key), meta(obj).get(key)
         if wanted is not None and wanted != found:
-            why = f"Precondition failed: {label} in precondition: {wanted}, {label} in object meta: {found}"
-            raise Conflict(row.group_resource, name, why)
+            why = f"the {label} in the precondition ({wanted}) does not match the {label} in record ({found}). {hint}"
+            raise Conflict(row.group_kind, name, why)
 
 
 def _marked(registry: Registry, row: Resource, obj: Obj, wish: Obj, options: WriteOptions) -> Obj:

@@ -309,6 +309,16 @@ class Invalid(ApiError):
         super().__init__(message, details=_about(kind, name, causes=[error.cause() for error in self.errors]))
 
 
+class MethodNotAllowed(ApiError):
+    """The path is served, but not with this method."""
+
+    code = 405
+    reason = "MethodNotAllowed"
+
+    def __init__(self) -> None:
+        super().__init__("the server does not allow this method on the requested resource")
+
+
 class TooManyRequests(ApiError):
     code = 429
     reason = "TooManyRequests"

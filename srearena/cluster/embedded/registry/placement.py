@@ -10,7 +10,7 @@ from typing import Any
 
 from srearena.cluster.embedded.objects import Obj, dig, labels_of, name_of
 from srearena.cluster.embedded.quantity import Quantity, parse
-from srearena.cluster.embedded.registry.selectors import LabelSelector, label_selector_of
+from srearena.cluster.embedded.registry.selectors import SelectorError, node_selector_of
 from srearena.cluster.embedded.registry.strategies.pod_resources import aggregate
 
 Amounts = dict[str, int]
@@ -94,13 +94,12 @@ def matches_term(term: Mapping[str, Any], node: Obj) -> bool:
     expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
     if not expressions and not fields:
         return False
-    if expressions and not _expression_selector(expressions).matches(labels_of(node)):
+    try:
+        if expressions and not node_selector_of(expressions).matches(labels_of(node)):
+            return False
+    except SelectorError:  # such as a bound that is no number
         return False
     return all(_field_matches(field, node) for field in fields)
-
-
-def _expression_selector(expressions: Iterable[Mapping[str, Any]]) -> LabelSelector:
-    return label_selector_of({"matchExpressions": list(expressions)})
 
 
 def _field_matches(field: Mapping[str, Any], node: Obj) -> bool:

@@ -430,6 +430,9 @@ GROUP_ORDER: tuple[str, ...] = (
 )
 
 
+_BUILT_IN_GROUPS = frozenset(row.group for row in BUILT_IN)
+
+
 @dataclass(slots=True)
 class ResourceTable:
     """All rows that are served now. `serial` moves with every change, so that caches can tell."""
@@ -451,6 +454,10 @@ class ResourceTable:
         self._by_path[row.group, row.version, row.plural] = row
         self._by_kind[row.group, row.version, row.kind] = row
         self._changed()
+
+    def has_built_in(self, group: str) -> bool:
+        """Whether the server itself serves a group, and not only definitions or another server."""
+        return group in _BUILT_IN_GROUPS
 
     def remove(self, row: Resource) -> None:
         self._by_path.pop((row.group, row.version, row.plural), None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
@@ -63,6 +63,7 @@ _EXPRESSION_OPERATORS: Final = {
     "Exists": Operator.EXISTS,
     "DoesNotExist": Operator.ABSENT,
 }
+_NODE_OPERATORS: Final = {**_EXPRESSION_OPERATORS, "Gt": Operator.GREATER, "Lt": Operator.LESS}
 _SET_RULE: Final = "for 'in', 'notin' operators, values set can't be empty"
 _EXACT_RULE: Final = "exact-match compatibility requires one single value"
 _UNARY_RULE: Final = "values set must be empty for exists and does not exist"
@@ -223,6 +224,12 @@ def label_selector_of(selector: Mapping[str, Any] | None) -> LabelSelector:
     )
 
 
+def node_selector_of(expressions: Iterable[Mapping[str, Any]]) -> LabelSelector:
+    """The matcher of the expressions of a node selector term, which can compare numbers, too."""
+    rows = tuple((e.get("key", ""), e.get("operator", ""), tuple(e.get("values") or ())) for e in expressions)
+    return _compiled((), rows, for_nodes=True)
+
+
 def label_set_selector(labels: Mapping[str, str] | None) -> LabelSelector:
     """The matcher of a plain map, as Services and ReplicationControllers carry it."""
     return _compiled(tuple((labels or {}).items()), ())
@@ -230,11 +237,15 @@ def label_set_selector(labels: Mapping[str, str] | None) -> LabelSelector:
 
 @lru_cache(maxsize=4096)
 def _compiled(
-    labels: tuple[tuple[str, str], ...], expressions: tuple[tuple[str, str, tuple[str, ...]], ...]
+    labels: tuple[tuple[str, str], ...],
+    expressions: tuple[tuple[str, str, tuple[str, ...]], ...],
+    *,
+    for_nodes: bool = False,
 ) -> LabelSelector:
     requirements = [Requirement(key, Operator.EQUALS, (value,)) for key, value in labels]
+    operators = _NODE_OPERATORS if for_nodes else _EXPRESSION_OPERATORS
     for key, name, values in expressions:
-        operator = _EXPRESSION_OPERATORS.get(name)
+        operator = operators.get(name)
         if operator is None:
             raise SelectorError(f"{quoted(name or '')} is not a valid label selector operator")
         requirements.append(Requirement(key, operator, values))

@@ -29,6 +29,8 @@ ALGORITHM: Final = "RS256"
 ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
 LEGACY_ISSUER: Final = "kubernetes/serviceaccount"
 _EXTRA: Final = "authentication.kubernetes.io/"
+CREDENTIAL: Final = f"{_EXTRA}credential-id"
+"""What in a user's extra attributes names the credential that was used."""
 _LEGACY_CLAIM: Final = "kubernetes.io/serviceaccount/"
 # What a token may be bound to: the claim it is kept under, and where such objects are stored.
 _BOUND: Final = {"Pod": ("pod", "pods"), "Secret": ("secret", "secrets"), "Node": ("node", "nodes")}
@@ -194,7 +196,7 @@ class TokenIssuer:
     def _bound_user(self, claims: Obj) -> User:
         private = claims["kubernetes.io"]
         account = self._account(private["namespace"], private["serviceaccount"])
-        extra: dict[str, tuple[str, ...]] = {f"{_EXTRA}credential-id": (f"JTI={claims['jti']}",)}
+        extra: dict[str, tuple[str, ...]] = {CREDENTIAL: (f"JTI={claims['jti']}",)}
         for claim, resource in _BOUND.values():
             reference = private.get(claim)
             if reference is None:

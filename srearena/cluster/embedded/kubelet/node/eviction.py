@@ -207,14 +207,15 @@ def _exceeded(worker: PodWorker) -> str:
             )
     containers = worker.pod["spec"]["containers"]
     limits = {c["name"]: dig(c, "resources", "limits", _STORAGE) for c in containers}
+    if any(limits.values()):
+        # Containers without a limit count with what they use, not with what they may use.
+        total = sum(units(limit) for limit in limits.values() if limit)
+        if _disk_use(worker) > total:
+            return f"Pod ephemeral local storage usage exceeds the total limit of containers {_bytes(total)}. "
     for name, used in _use_by_container(worker, _STORAGE).items():
         limit = limits.get(name)
         if limit and used > units(limit):
             return f'Container {name} exceeded its local ephemeral storage limit "{limit}". '
-    if limits and all(limits.values()):
-        total = sum(units(limit) for limit in limits.values())
-        if _disk_use(worker) > total:
-            return f"Pod ephemeral local storage usage exceeds the total limit of containers {_bytes(total)}. "
     return ""
 
 

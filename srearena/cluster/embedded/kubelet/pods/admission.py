@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj, dig
 from srearena.cluster.embedded.registry.placement import (
     amount,
@@ -23,6 +24,23 @@ from srearena.cluster.embedded.registry.strategies.pod_resources import qos_clas
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 _ALWAYS_COUNTED = ("cpu", "memory", "ephemeral-storage", "pods")
 _OS = "linux"
+# From pkg/kubelet/sysctl/safe_sysctls.go.
+_SAFE_SYSCTLS = frozenset(
+    (
+        "kernel.shm_rmid_forced",
+        "net.ipv4.ip_local_port_range",
+        "net.ipv4.ip_local_reserved_ports",
+        "net.ipv4.ip_unprivileged_port_start",
+        "net.ipv4.ping_group_range",
+        "net.ipv4.tcp_fin_timeout",
+        "net.ipv4.tcp_keepalive_intvl",
+        "net.ipv4.tcp_keepalive_probes",
+        "net.ipv4.tcp_keepalive_time",
+        "net.ipv4.tcp_rmem",
+        "net.ipv4.tcp_syncookies",
+        "net.ipv4.tcp_wmem",
+    )
+)
 _MEMORY_PRESSURE = {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}
 
 
@@ -51,6 +69,15 @@ class Commitments:
         for name, value in requests.items():
             self._used[name] = self._used.get(name, 0) + value
 
+    def without(self, uid: str) -> Commitments:
+        """The commitments to all pods but one."""
+        others = Commitments()
+        others._pods = {key: row for key, row in self._pods.items() if key != uid}
+        for requests, _ in others._pods.values():
+            for name, value in requests.items():
+                others._used[name] = others._used.get(name, 0) + value
+        return others
+
     def drop(self, uid: str) -> None:
         requests, _ = self._pods.pop(uid, ({}, []))
         for name, value in requests.items():
@@ -67,7 +94,7 @@ def rejection_of(
     pod: Obj, node: Obj, others: Commitments, pressures: frozenset[str], *, static: bool = False
 ) -> Rejection | None:
     """Why the pod cannot run beside the others on the node; None where it can."""
-    refused = _under_pressure(pod, pressures, static) or _out_of_resources(pod, node, others)
+    refused = _under_pressure(pod, pressures, static) or _forbidden_sysctl(pod) or out_of_resources(pod, node, others)
     if refused is not None:
         return refused
     if not matches_node_selector(pod, node):
@@ -97,7 +124,23 @@ def _under_pressure(pod: Obj, pressures: frozenset[str], static: bool) -> Reject
     return Rejection("Evicted", f"The node had condition: [{' '.join(sorted(pressures))}]. ")
 
 
-def _out_of_resources(pod: Obj, node: Obj, others: Commitments) -> Rejection | None:
+def _forbidden_sysctl(pod: Obj) -> Rejection | None:
+    """Only what is isolated between pods may be set; the kubelets here allow nothing beyond."""
+    spec = pod["spec"]
+    for row in dig(spec, "securityContext", "sysctls", default=()):
+        name = row["name"].replace("/", ".")
+        shared = "net" if name.startswith("net.") and spec.get("hostNetwork") else ""
+        shared = "ipc" if name.startswith("kernel.") and spec.get("hostIPC") else shared
+        if name not in _SAFE_SYSCTLS:
+            return Rejection("SysctlForbidden", f"forbidden sysctl: {quoted(name)} not allowlisted")
+        if shared:
+            why = f"forbidden sysctl: {quoted(name)} not allowed with host {shared} enabled"
+            return Rejection("SysctlForbidden", why)
+    return None
+
+
+def out_of_resources(pod: Obj, node: Obj, others: Commitments) -> Rejection | None:
+    """Which of the resources that a pod requests the others leave too little of."""
     allocatable = dig(node, "status", "allocatable", default={})
     requests = {**pod_requests(pod), "pods": 1}
     for name in ("pods", *sorted(requests)):

@@ -8,13 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from srearena.cluster.embedded.kubelet.pods.allocation import PENDING_CONDITION
 from srearena.cluster.embedded.kubelet.pods.container_states import is_sidecar
 from srearena.cluster.embedded.objects import Obj, condition, dig, meta
 
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
 FINISHED = (SUCCEEDED, FAILED)
 
-OWNED_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+OWNED_CONDITIONS = (
+    PENDING_CONDITION,
+    "PodReadyToStartContainers",
+    "Initialized",
+    "Ready",
+    "ContainersReady",
+    "PodScheduled",
+)
 """The kubelet's own conditions, in the order it writes them; other conditions are preserved."""
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from srearena.cluster.embedded.clock import Signal, Task, Timer
 from srearena.cluster.embedded.durations import parse_time
 from srearena.cluster.embedded.kubelet.node.resources import container_of, restarts_for, set_limits
+from srearena.cluster.embedded.kubelet.pods.allocation import PendingResize, resources_of, with_resources
 from srearena.cluster.embedded.kubelet.pods.container_states import Health, container_statuses
 from srearena.cluster.embedded.kubelet.pods.fields import FieldSources
 from srearena.cluster.embedded.kubelet.pods.start import PodStart
@@ -66,6 +67,7 @@ class PodWorker:
         "has_storage_limits",
         "killed",
         "kubelet",
+        "pending_resize",
         "pending_since",
         "pod",
         "reasons",
@@ -95,6 +97,8 @@ class PodWorker:
         """Why containers could not be started, by name."""
         self.killed: dict[str, str] = {}
         """Containers that failed a liveness or startup probe, by name, with the event message."""
+        self.pending_resize: PendingResize | None = None
+        """Why the pod does not have the resources that it asks for, if it does not."""
         self.status: Obj | None = None
         """The last published status, as stored by the API server."""
         self._intended: Obj | None = None
@@ -142,9 +146,9 @@ class PodWorker:
 
     def update(self, pod: Obj) -> None:
         """The pod object changed."""
-        before, self.pod = self.pod, pod
+        before, self.pod = self.pod, self._allocated(pod)
         if self.sandbox is not None:
-            self.sandbox.pod = pod
+            self.sandbox.pod = self.pod
             if self.volumes and any(before["metadata"].get(key) != pod["metadata"].get(key) for key in _SHOWN):
                 self.kubelet.refresh.plan(self)
         self._apply_resources(before)
@@ -154,6 +158,15 @@ class PodWorker:
                 self.terminate(grace)
             return
         self.sync(0)
+
+    def _allocated(self, pod: Obj) -> Obj:
+        """A new version of the pod, with the resources that the node has allocated to it."""
+        held = resources_of(self.pod)
+        if self.stage is not WorkerState.SYNCING or resources_of(pod) == held:
+            self.pending_resize = None
+            return pod
+        self.pending_resize = self.kubelet.allocate(self, pod)
+        return pod if self.pending_resize is None else with_resources(pod, held)
 
     def _apply_resources(self, before: Obj) -> None:
         """Limits may change while containers run (pods/resize): the cgroups follow, or the container starts again."""
@@ -339,7 +352,7 @@ class PodWorker:
         """Store the pod as the API server returned it after a status update."""
         self.status = pod.get("status")
         if uid_of(pod) == self.uid:
-            self.pod = pod
+            self.pod = self._allocated(pod)
 
     def _status(self, terminal: bool) -> Obj:
         pod, clock = self.pod, self.kubelet.clock
@@ -372,6 +385,8 @@ class PodWorker:
             self.started_at = now
         ready = self.sandbox is not None and self.sandbox.ready
         own = conditions_of(pod, inits, regulars, phase, sandbox_ready=ready)
+        if self.pending_resize is not None:
+            own.insert(0, self.pending_resize.condition(pod, now))
         before = [*(known.get("conditions") or ()), *([self.disrupted] if self.disrupted else ())]
         status: Obj = {
             "phase": phase,

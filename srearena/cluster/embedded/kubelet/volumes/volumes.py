@@ -83,6 +83,11 @@ class VolumePlugins:
             return self._host_path(name, spec["hostPath"])
         if kind in ("persistentVolumeClaim", "ephemeral"):
             return self._claimed(pod, spec)
+        if kind == "csi" and self._client.get("csidrivers.storage.k8s.io", "", spec[kind]["driver"]) is None:
+            raise MountError(
+                "kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: "
+                f"driver name {spec[kind]['driver']} not found in the list of registered CSI drivers"
+            )
         key = f"{kind}:{name}:{uid_of(pod)}" if kind == "csi" else f"{kind}:{sorted((spec[kind] or {}).items())}"
         return MountedVolume(name, self._storage.volume(key, None), kind)
 

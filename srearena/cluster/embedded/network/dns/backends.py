@@ -83,6 +83,9 @@ class Kubernetes(Handler):
             return Reply(NXDOMAIN, authoritative=True, negative_ttl=self.ttl)
         if records and records[0].kind == "CNAME" and question.kind not in ("CNAME", "SRV"):
             target = exchange.look_up(records[0].value, question.kind)
+            if zone_of(records[0].value, self.zones) is not None and not target.records:
+                # An alias within the cluster is left out where its target has no record of the kind.
+                return Reply(NOERROR, (), authoritative=True, negative_ttl=self.ttl)
             records += target.records if target.rcode == NOERROR else ()
             return Reply(NOERROR, records, True, target.seconds, self.ttl, target.expires)
         return Reply(NOERROR, records, authoritative=True, negative_ttl=self.ttl)

@@ -7,6 +7,7 @@ from srearena.cluster.embedded.registry.admission.certificates import (
     CertificateSigning,
     CertificateSubjectRestriction,
 )
+from srearena.cluster.embedded.registry.admission.custom_resources import CustomResourceLifecycle
 from srearena.cluster.embedded.registry.admission.limits import LimitRanger
 from srearena.cluster.embedded.registry.admission.namespaces import NamespaceLifecycle
 from srearena.cluster.embedded.registry.admission.pod_defaults import (
@@ -29,6 +30,7 @@ def install(registry: Registry) -> Webhooks:
     store = registry.store
     webhooks = Webhooks(store, registry.clock, registry.randomness, registry.component_logs)
     registry.admission.plugins = [
+        CustomResourceLifecycle(store),
         NamespaceLifecycle(store),
         LimitRanger(store),
         ServiceAccount(store, registry.randomness),

@@ -9,6 +9,7 @@ from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj, dig, name_of
 from srearena.cluster.embedded.quantity import parse
 from srearena.cluster.embedded.registry.admission.chain import Attributes, Plugin
+from srearena.cluster.embedded.registry.strategies.scheduling import SYSTEM_CLASSES
 from srearena.cluster.embedded.store import Store
 
 _TOLERATED_SECONDS = 300
@@ -25,6 +26,8 @@ class Priority(Plugin):
         self._store = store
 
     def admit(self, attributes: Attributes) -> None:
+        if attributes.is_for("priorityclasses.scheduling.k8s.io", "DELETE") and attributes.name in SYSTEM_CLASSES:
+            raise attributes.refusal("this is a system priority class and cannot be deleted")
         pod = attributes.obj
         if pod is None or not attributes.is_for("pods", "CREATE"):
             return
@@ -136,7 +139,7 @@ class DefaultTolerationSeconds(Plugin):
 
     def admit(self, attributes: Attributes) -> None:
         pod = attributes.obj
-        if pod is None or not attributes.is_for("pods", "CREATE"):
+        if pod is None or not attributes.is_for("pods", "CREATE", "UPDATE"):
             return
         tolerations = dig(pod, "spec", "tolerations", default=())
         missing = [key for key in _SICK_NODE_TAINTS if not any(_covers(t, key) for t in tolerations)]

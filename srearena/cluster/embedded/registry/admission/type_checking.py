@@ -62,7 +62,7 @@ def _problem(policy: Obj, source: str, row: Resource) -> str:
         compiled(source, scope)
     except CompileError as problem:
         group = f"{row.group}/{row.version}" if row.group else f"/{row.version}"
-        return f"{group}, Kind={row.kind}: compilation failed: {problem}\n"
+        return f"{group}, Kind={row.kind}: {problem}\n"
     return ""
 
 

@@ -17,7 +17,7 @@ from srearena.cluster.embedded.registry.strategy import Strategy
 if TYPE_CHECKING:
     from srearena.cluster.embedded.registry.admission import expressions
 
-_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
+_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _MOST_ANNOTATIONS = 20
 _MOST_ANNOTATION_BYTES = 5 * 1024
 _IDENTIFIER = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
@@ -158,12 +158,33 @@ def _annotations(problems: Problems, policy: str, annotations: list[Obj], scope:
         checks.unique(problems, f"{path}.key", key, seen)
 
 
+def _param_ref(problems: Problems, reference: Obj) -> None:
+    path, name, selector = "spec.paramRef", reference.get("name") or "", reference.get("selector")
+    exclusive = "name and selector are mutually exclusive"
+    if name:
+        problems += [FieldError.invalid(f"{path}.name", name, why) for why in names.path_segment_errors(name)]
+    if name and selector is not None:
+        problems.append(FieldError.forbidden(f"{path}.name", exclusive))
+    checks.selector(problems, f"{path}.selector", selector)
+    if name and selector is not None:
+        problems.append(FieldError.forbidden(f"{path}.selector", exclusive))
+    if not name and selector is None:
+        problems.append(FieldError.required(path, "one of name or selector must be specified"))
+    action = reference.get("parameterNotFoundAction")
+    if checks.required(problems, f"{path}.parameterNotFoundAction", action):
+        checks.one_of(problems, f"{path}.parameterNotFoundAction", action, ("Deny", "Allow"))
+
+
 def _validate_policy_binding(obj: Obj) -> Problems:
     problems: Problems = []
     spec = obj.get("spec") or {}
     policy, actions = spec.get("policyName") or "", items(spec, "validationActions")
     if checks.required(problems, "spec.policyName", policy):
         checks.subdomain(problems, "spec.policyName", policy)
+    if spec.get("paramRef") is not None:
+        _param_ref(problems, spec["paramRef"])
+    if spec.get("matchResources") is not None:
+        _match_resources(problems, "spec.matchResources", spec["matchResources"])
     checks.required(problems, "spec.validationActions", actions, "at least one validation action is required")
     for index, action in enumerate(actions):
         checks.one_of(problems, f"spec.validationActions[{index}]", action, ("Audit", "Deny", "Warn"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj, name_of
 from srearena.cluster.embedded.registry import names
 from srearena.cluster.embedded.registry.errors import FieldError
@@ -25,7 +26,7 @@ def _validate(obj: Obj) -> Problems:
     spec = obj.get("spec") or {}
     group, version, service = spec.get("group") or "", spec.get("version") or "", spec.get("service")
     if name_of(obj) != f"{version}.{group}":
-        text = f'must be `spec.version+"."+spec.group`: {version}.{group}'
+        text = f'must be `spec.version+"."+spec.group`: {quoted(f"{version}.{group}")}'
         problems.append(FieldError.invalid("metadata.name", name_of(obj), text))
     if not version:
         problems.append(FieldError.required("spec.version"))

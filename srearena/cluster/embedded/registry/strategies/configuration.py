@@ -5,10 +5,9 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-import orjson
-
 from srearena.cluster.embedded.objects import Obj, annotations_of
 from srearena.cluster.embedded.registry.errors import FieldError
+from srearena.cluster.embedded.registry.json_reader import JsonSyntaxError, read_json
 from srearena.cluster.embedded.registry.strategies import checks
 from srearena.cluster.embedded.registry.strategies.checks import Problems
 from srearena.cluster.embedded.registry.strategies.parts import fill_empty, items, part
@@ -118,23 +117,14 @@ def _docker_config(problems: Problems, key: str, data: Obj) -> None:
         problems.append(FieldError.required(f"data[{key}]"))
         return
     try:
-        content = orjson.loads(_decoded(data[key]))
-    except orjson.JSONDecodeError:
-        text = _json_complaint(_decoded(data[key]))
-        problems.append(FieldError.invalid(f"data[{key}]", _REDACTED, text))
+        content = read_json(_decoded(data[key]))
+    except JsonSyntaxError as problem:
+        problems.append(FieldError.invalid(f"data[{key}]", _REDACTED, str(problem)))
         return
     if not isinstance(content, dict) and content is not None:
         kind = {list: "array", str: "string", bool: "bool"}.get(type(content), "number")
         text = f"json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
         problems.append(FieldError.invalid(f"data[{key}]", _REDACTED, text))
-
-
-def _json_complaint(content: bytes) -> str:
-    """What Go's decoder says of the first thing that cannot be JSON."""
-    text = content.decode(errors="replace").lstrip()
-    if not text or text[0] in "{[":
-        return "unexpected end of JSON input"
-    return f"invalid character '{text[0]}' looking for beginning of value"
 
 
 def _decoded(value: Any) -> bytes:

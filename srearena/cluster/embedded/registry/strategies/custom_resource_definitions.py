@@ -9,6 +9,7 @@ from srearena.cluster.embedded.registry import names
 from srearena.cluster.embedded.registry.errors import FieldError
 from srearena.cluster.embedded.registry.strategies import checks
 from srearena.cluster.embedded.registry.strategies.checks import Problems
+from srearena.cluster.embedded.registry.strategies.go_shapes import shape_of
 from srearena.cluster.embedded.registry.strategies.parts import fill, items, part
 from srearena.cluster.embedded.registry.strategies.structural_schemas import check_schema
 from srearena.cluster.embedded.registry.strategies.webhook_clients import check_client, check_review_versions
@@ -18,6 +19,7 @@ CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 APPROVED = "api-approved.kubernetes.io"
 _NEEDS_APPROVAL = f'protected groups must have approval annotation "{APPROVED}"'
 _APPROVAL_RULES = "see https://github.com/kubernetes/enhancements/pull/1111"
+_PER_VERSION = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("binary", "bool", "byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 
@@ -63,7 +65,7 @@ def _validate(obj: Obj) -> Problems:
     for index, version in enumerate(versions):
         if (version.get("schema") or {}).get("openAPIV3Schema") is None:
             problems.append(FieldError.required(f"spec.versions[{index}].schema.openAPIV3Schema"))
-    columns = None if spec.get("versions") is None else [_version_as_go(version) for version in versions]
+    columns = None if spec.get("versions") is None else _versions_as_go(versions)
     _versions(problems, versions, columns)
     if versions:
         _label(problems, "spec.version", versions[0].get("name") or "")
@@ -76,8 +78,13 @@ def _validate(obj: Obj) -> Problems:
     if spec.get("preserveUnknownFields"):
         text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
         problems.append(FieldError.invalid("spec.preserveUnknownFields", True, text))
-    if not items(obj.get("status"), "storedVersions"):
+    stored = items(obj.get("status"), "storedVersions")
+    if not stored:
         problems.append(FieldError.invalid("status.storedVersions", None, "must have at least one stored version"))
+    for version in versions:
+        if stored and version.get("storage") and version.get("name") not in stored:
+            text = f"must have the storage version {version.get('name')}"
+            problems.append(FieldError.invalid("status.storedVersions", stored, text))
     return problems
 
 
@@ -114,18 +121,11 @@ def _versions(problems: Problems, versions: list[Obj], columns: list[Obj] | None
         problems.append(FieldError.invalid("spec.versions", columns, text))
 
 
-def _version_as_go(version: Obj) -> Obj:
-    return {
-        "Name": version.get("name") or "",
-        "Served": bool(version.get("served")),
-        "Storage": bool(version.get("storage")),
-        "Deprecated": bool(version.get("deprecated")),
-        "DeprecationWarning": version.get("deprecationWarning"),
-        "Schema": None,
-        "Subresources": None,
-        "AdditionalPrinterColumns": None,
-        "SelectableFields": None,
-    }
+def _versions_as_go(versions: list[Obj]) -> list[Obj]:
+    """The versions without what all of them share, which the server keeps in one place."""
+    shared = [key for key in _PER_VERSION if _is_shared(versions, key)]
+    own = [{key: value for key, value in version.items() if key not in shared} for version in versions]
+    return [shape_of("CustomResourceDefinitionVersion", version) for version in own]
 
 
 def _is_shared(versions: list[Obj], key: str) -> bool:

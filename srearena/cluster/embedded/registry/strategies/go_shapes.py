@@ -41,6 +41,13 @@ Container -> Name:s Image:s Command Args WorkingDir:s Ports:[]ContainerPort EnvF
     TTY=tty:b
 ContainerPort -> Name:s HostPort:i ContainerPort:i Protocol:s HostIP:s
 ContainerResizePolicy -> ResourceName:s RestartPolicy:s
+CustomResourceColumnDefinition -> Name:s Type:s Format:s Description:s Priority:i JSONPath=jsonPath:s
+CustomResourceDefinitionVersion -> Name:s Served:b Storage:b Deprecated:b DeprecationWarning
+    Schema:*CustomResourceValidation Subresources:*CustomResourceSubresources
+    AdditionalPrinterColumns:[]CustomResourceColumnDefinition SelectableFields:[]SelectableField
+CustomResourceSubresourceScale -> SpecReplicasPath:s StatusReplicasPath:s LabelSelectorPath
+CustomResourceSubresources -> Status:m Scale:*CustomResourceSubresourceScale
+CustomResourceValidation -> OpenAPIV3Schema=openAPIV3Schema:*JSONSchemaProps
 DownwardAPIProjection -> Items:[]DownwardAPIVolumeFile
 DownwardAPIVolumeFile -> Path:s FieldRef:*ObjectFieldSelector ResourceFieldRef:*ResourceFieldSelector Mode
 DownwardAPIVolumeSource -> Items:[]DownwardAPIVolumeFile DefaultMode
@@ -63,6 +70,16 @@ HTTPHeader -> Name:s Value:s
 HostAlias -> IP=ip:s Hostnames
 HostPathVolumeSource -> Path:s Type
 ImageVolumeSource -> Reference:s PullPolicy:s
+JSONSchemaProps -> ID=id:s Schema=$schema:s Ref=$ref Description:s Type:s Nullable:b Format:s Title:s Default
+    Maximum ExclusiveMaximum:b Minimum ExclusiveMinimum:b MaxLength MinLength Pattern:s MaxItems MinItems
+    UniqueItems:b MultipleOf Enum MaxProperties MinProperties Required Items:*JSONSchemaPropsOrArray
+    AllOf:[]JSONSchemaProps OneOf:[]JSONSchemaProps AnyOf:[]JSONSchemaProps Not:*JSONSchemaProps
+    Properties:{}JSONSchemaProps AdditionalProperties:*JSONSchemaPropsOrBool PatternProperties:{}JSONSchemaProps
+    Dependencies AdditionalItems:*JSONSchemaPropsOrBool Definitions:{}JSONSchemaProps ExternalDocs Example
+    XPreserveUnknownFields=x-kubernetes-preserve-unknown-fields
+    XEmbeddedResource=x-kubernetes-embedded-resource:b XIntOrString=x-kubernetes-int-or-string:b
+    XListMapKeys=x-kubernetes-list-map-keys XListType=x-kubernetes-list-type XMapType=x-kubernetes-map-type
+    XValidations=x-kubernetes-validations:[]ValidationRule
 KeyToPath -> Key:s Path:s Mode
 Lifecycle -> PostStart:*LifecycleHandler PreStop:*LifecycleHandler StopSignal
 LifecycleHandler -> Exec:*ExecAction HTTPGet=httpGet:*HTTPGetAction TCPSocket=tcpSocket:*TCPSocketAction
@@ -130,6 +147,7 @@ SecretVolumeSource -> SecretName:s Items:[]KeyToPath DefaultMode Optional
 SecurityContext -> Capabilities:*Capabilities Privileged SELinuxOptions=seLinuxOptions:*SELinuxOptions
     WindowsOptions RunAsUser RunAsGroup RunAsNonRoot ReadOnlyRootFilesystem AllowPrivilegeEscalation ProcMount
     SeccompProfile:*SeccompProfile AppArmorProfile:*AppArmorProfile
+SelectableField -> JSONPath=jsonPath:s
 ServiceAccountTokenProjection -> Audience:s ExpirationSeconds:i Path:s
 SleepAction -> Seconds:i
 Sysctl -> Name:s Value:s
@@ -139,6 +157,7 @@ TopologySpreadConstraint -> MaxSkew:i TopologyKey:s WhenUnsatisfiable:s LabelSel
     NodeAffinityPolicy NodeTaintsPolicy MatchLabelKeys
 TypedLocalObjectReference -> APIGroup=apiGroup Kind:s Name:s
 TypedObjectReference -> APIGroup=apiGroup Kind:s Name:s Namespace
+ValidationRule -> Rule:s Message:s MessageExpression:s Reason FieldPath:s OptionalOldSelf
 Volume -> Name:s HostPath:*HostPathVolumeSource EmptyDir:*EmptyDirVolumeSource
     GCEPersistentDisk=gcePersistentDisk AWSElasticBlockStore=awsElasticBlockStore GitRepo
     Secret:*SecretVolumeSource NFS=nfs:*NFSVolumeSource ISCSI=iscsi Glusterfs
@@ -172,8 +191,15 @@ def _field(text: str) -> tuple[str, str, str]:
     return name, wire or name[0].lower() + name[1:], kind
 
 
-def shape_of(kind: str, value: Obj) -> Obj:
+def shape_of(kind: str, value: Any) -> Obj:
     """A wire-shape object as the structure `kind` that the server prints."""
+    if kind == "JSONSchemaPropsOrArray":
+        several = isinstance(value, list)
+        schemas = [shape_of("JSONSchemaProps", one) for one in (value if several else [value])]
+        return {"Schema": None if several else schemas[0], "JSONSchemas": schemas if several else None}
+    if kind == "JSONSchemaPropsOrBool":
+        allows = value is not False
+        return {"Allows": allows, "Schema": shape_of("JSONSchemaProps", value) if isinstance(value, dict) else None}
     if kind == "PodSpec":
         value = _with_pod_wide_context(value)
     printed_value: Obj = {}
@@ -192,6 +218,8 @@ def _value(kind: str, value: Any) -> Any:
         return _sorted(value)
     if kind.startswith("[]"):
         return None if value is None else [shape_of(kind[2:], item) for item in value]
+    if kind.startswith("{}"):
+        return None if value is None else {key: shape_of(kind[2:], value[key]) for key in sorted(value)}
     if kind.startswith("*"):
         return None if value is None else shape_of(kind[1:], value)
     return shape_of(kind, value or {})

@@ -87,6 +87,10 @@ class Shell:
         """How deep eval and source are inside each other."""
         self.directory = self._starting_directory()
         """Where the shell thinks it is: with the links it went through."""
+        self._export("PWD", self.directory)
+        if dialect.name != "dash":
+            level = process.env.get("SHLVL", "")
+            self._export("SHLVL", str(int(level) + 1 if level.isdecimal() else 1))
         self.unchecked = 0
         """Inside a condition, where a failure does not end a shell under `set -e`."""
         self.substitution_status: int | None = None
@@ -99,6 +103,10 @@ class Shell:
         if inherited.startswith("/") and files.is_dir(inherited) and files.canonical(inherited) == self.process.cwd:
             return inherited
         return self.process.cwd
+
+    def _export(self, name: str, value: str) -> None:
+        self.variables.set(name, value)
+        self.variables.export(name)
 
     @property
     def interactive(self) -> bool:

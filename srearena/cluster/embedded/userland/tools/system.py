@@ -45,7 +45,7 @@ async def show_id(process: Process, args: list[str]) -> int:
             return 1
         uid, gid, groups = account.uid, account.gid, (account.gid, *accounts.groups_of(account.name))
     else:
-        uid, gid, groups = who.uid, who.gid, who.groups or (who.gid,)
+        uid, gid, groups = who.uid, who.gid, tuple(sorted(who.groups)) or (who.gid,)  # as the kernel keeps them
     named = "n" in options
     if "u" in options:
         text = accounts.user_name(uid) if named else str(uid)
