@@ -19,7 +19,7 @@ from tests.parity.substance import substance
 from tests.parity.transcripts import Terminal, View, read
 
 ALLOWED = Path(__file__).parent / "allowed.yaml"
-IMAGES = ("busybox:1.36", "nginx:1.26", "nginx:1.27")
+IMAGES = ("busybox:1.36", "nginx:1.26", "nginx:1.27", "registry.k8s.io/e2e-test-images/agnhost:2.53")
 START = 1_767_225_600
 """The instant every replay begins at, so that all of them are the same; long ago, so that all ages are positive."""
 

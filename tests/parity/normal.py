@@ -28,6 +28,8 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "<time>"),
         (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}( UTC)?", "<time>"),
         (r"\w{3} \w{3} +\d+ \d\d:\d\d:\d\d \d{4}", "<time>"),
+        (r"\b([IWE])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ (?=\w+\.go:\d+\])", r"\1<time> "),
+        (r"\bX509SHA256=[0-9a-f]{64}\b", "X509SHA256=<digest>"),
         # A provisioner's name has its pod's name and an identity of its own in it.
         (r"(rancher\.io/local-path)_\S+", r"\1"),
         (r"/(LIVE|MERGED)-\d+/", r"/\1/"),
@@ -44,6 +46,7 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(?s)-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n?", "<certificate>"),
         (r"(Resource Version: +)\d+", r"\1<revision>"),
         (r"(Too large resource version: \d+, current: )\d+", r"\1<revision>"),
+        (r"(ResourceVersion in record \(|resource version to be \d+, was )\d+", r"\1<revision>"),
         (r"^(?:\d+[smhd])+(?= \(x\d+ over | {2,}(?:Normal|Warning) )", "<age>"),
         (r"\(combined from similar events\): ", ""),
         (r"\([\dhmsd]+ ago\)", "(<age> ago)"),

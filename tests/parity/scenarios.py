@@ -11,10 +11,13 @@ A file in `scenarios/` maps names to lists of steps. A step is one of
     {quiet: delete node x}            a command that only prepares or cleans up; not a view
     {machine: stop_kubelet worker-2}  something done to a machine; not a view
     {settle: 5}                       let so many seconds pass
+
+Commands run in a folder with the charts of `charts/`, and with the certificate of a webhook in `hook/` (webhooks.py).
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,5 +88,8 @@ def _step(written: Any) -> Step:
     [(key, value)] = written.items()
     if key in _KINDS:
         return Step(key, str(value))
+    if "--raw" in key:
+        # Sent as it is, so it must be what a server reads.
+        return Step("view", key, stdin=json.dumps(yaml.safe_load(value)))
     # kubectl takes what begins with a brace for JSON; our manifests are YAML written on one line.
     return Step("view", key, stdin=yaml.safe_dump_all(yaml.safe_load_all(value)))

@@ -24,6 +24,7 @@ from srearena.service.kubernetes import Kubernetes
 from tests.parity.normal import normal_events, normal_text
 from tests.parity.passing import LONGEST, TYPING, Passing
 from tests.parity.scenarios import Scenario, Step
+from tests.parity.webhooks import webhook_files
 from tests.real_cluster.addons import HELM
 
 POLLS = 120
@@ -60,6 +61,7 @@ class Terminal:
 
     def __post_init__(self) -> None:
         (self.home / "charts").symlink_to(CHARTS)
+        (self.home / "hook").mkdir()
 
     def play(self, scenario: Scenario) -> list[View]:
         """Go through a scenario in a namespace of its own; the views."""
@@ -68,6 +70,8 @@ class Terminal:
 
     def _play(self, scenario: Scenario, api: Kubernetes) -> list[View]:
         namespace = scenario.name
+        for name, text in webhook_files(namespace).items():
+            (self.home / "hook" / name).write_text(text)
         api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
         while not (api.list("serviceaccounts", namespace) and api.list("configmaps", namespace)):
             self.passing.pause(1)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.real_cluster.compiling import Dependency, Program
+from tests.real_cluster.compiling import Dependency, Part, Program
+from tests.real_cluster.layout import KUBERNETES
 
 BORN_WITH = Path(__file__).parents[2] / "srearena/cluster/embedded/bootstrap/manifests"
 OWN = Path(__file__).parent / "manifests"
@@ -45,8 +46,12 @@ KUBE_ROUTER = Dependency(
     fork="github.com/k3s-io/kube-router/v2",
 )
 """Runs on every node, beside kube-proxy, for network policies only."""
+AGNHOST = Part(
+    "agnhost", "k8s.io/kubernetes/test/images/agnhost", KUBERNETES, "registry.k8s.io/e2e-test-images/agnhost:2.53"
+)
+"""The servers of Kubernetes' own tests; no object of the cluster runs it."""
 HELM = Program("helm", "helm.sh/helm/v3/cmd/helm", "v3.19.0")
-PROGRAMS = (COREDNS, METRICS_SERVER, LOCAL_PATH_PROVISIONER, KUBE_ROUTER, HELM)
+PROGRAMS = (COREDNS, METRICS_SERVER, LOCAL_PATH_PROVISIONER, KUBE_ROUTER, AGNHOST, HELM)
 
 
 def manifests() -> str:

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from srearena.generators.fault.actors import KUBECTL as ACTOR_IMAGE
-from tests.real_cluster.compiling import SOURCES, Dependency, Part, Program, SourceFolder
+from tests.real_cluster.compiling import SOURCES, Dependency, Program, SourceFolder
 from tests.real_cluster.images import Image, debian_image, program_image, tar_layer
-from tests.real_cluster.layout import KUBERNETES
 from tests.real_cluster.machines import RealClusterError
 
 DASH = Path("/bin/dash")
@@ -72,9 +71,6 @@ COLLECTOR = Dependency(
         "go.opentelemetry.io/collector/processor/batchprocessor",
         "go.opentelemetry.io/collector/exporter/otlpexporter",
     ),
-)
-AGNHOST = Part(
-    "agnhost", "k8s.io/kubernetes/test/images/agnhost", KUBERNETES, "registry.k8s.io/e2e-test-images/agnhost:2.53"
 )
 FORTIO = Dependency("fortio", "fortio.org/fortio", "v1.66.5", "docker.io/fortio/fortio:1.69.5")
 NETCAT = Dependency("nc", "", "1", main="nc")
@@ -173,12 +169,11 @@ def probes() -> Bundle:
 
 
 def actors() -> Bundle:
-    """The images of faults that act in the cluster: a shell with kubectl, a webhook server, a load generator."""
+    """The images of faults that act in the cluster: a shell with kubectl and a load generator."""
     return Bundle(
-        (AGNHOST, FORTIO),
+        (FORTIO,),
         {
             f"docker.io/{ACTOR_IMAGE}": debian_image(KUBECTL, {"Entrypoint": ["kubectl"]}),
-            AGNHOST.image: program_image(AGNHOST),
             FORTIO.image: program_image(FORTIO),
         },
         (KUBECTL,),

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.real_cluster.addons import COREDNS, LOCAL_PATH_PROVISIONER, METRICS_SERVER
+from tests.real_cluster.addons import AGNHOST, COREDNS, LOCAL_PATH_PROVISIONER, METRICS_SERVER
 from tests.real_cluster.compiling import Program
 
 BUSYBOX = Path("/bin/busybox")
@@ -148,6 +148,7 @@ IMAGES: Mapping[str, Image] = {
     COREDNS.image: program_image(COREDNS),
     METRICS_SERVER.image: program_image(METRICS_SERVER),
     LOCAL_PATH_PROVISIONER.image: program_image(LOCAL_PATH_PROVISIONER),
+    AGNHOST.image: program_image(AGNHOST),
 }
 """What an image is called, and what it is."""
 
