@@ -42,6 +42,7 @@ BENCHMARKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "sre_tools_diagnosis": (("--per-family", "2"), ("--per-family", "1", "--most", "1")),
     "zero_overhead": ((), ("--runs", "1", "--megabytes", "1")),
     "leaderboard": ((), ()),
+    "agents": (("--sample", "20"), ("--sample", "1")),
     "trivial_agents": (("--sample", "20"), ("--sample", "1")),
     "twenty_questions": ((), ("online_boutique", "--seeds", "1", "--minutes", "4")),
 }

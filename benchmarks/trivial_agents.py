@@ -45,6 +45,7 @@ def play(problem: str, seed: int, agents: Sequence[str] = AGENTS, *, noise: bool
                 "won": result["outcome"] == "pass",
                 "error": result["reason"] if "error" in result["outcome"] else "",
                 "stages": passed,
+                "scores": {stage["stage"]: (stage["verdict"] or {}).get("score") for stage in result["stages"]},
             }
 
 
@@ -71,11 +72,11 @@ def table(results: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def write_table(path: Path, text: str) -> None:
+def write_table(path: Path, text: str, marker: str = TRIVIAL_AGENTS) -> None:
     """Put the table between its markers."""
     page = path.read_text()
-    marked = f"{TRIVIAL_AGENTS}\n{text}\n{TRIVIAL_AGENTS}"
-    path.write_text(re.sub(rf"{TRIVIAL_AGENTS}.*?{TRIVIAL_AGENTS}", lambda _: marked, page, count=1, flags=re.DOTALL))
+    marked = f"{marker}\n{text}\n{marker}"
+    path.write_text(re.sub(rf"{marker}.*?{marker}", lambda _: marked, page, count=1, flags=re.DOTALL))
 
 
 def main() -> None:
@@ -86,11 +87,8 @@ def main() -> None:
     parser.add_argument("--results", type=Path, help="file of results, one JSON object per line; what it has is kept")
     parser.add_argument("--report", type=Path, help="page with the markers of the table")
     options = parser.parse_args()
-    ids = ProblemRegistry().get_problem_ids()
-    step = next(step for step in range(len(ids) * 3 // 8, len(ids)) if gcd(step, len(ids)) == 1)
-    spread = [ids[index * step % len(ids)] for index in range(len(ids))]  # a part of it is a sample of the catalogue
-    chosen = spread[: options.sample]
-    results = _stored(options.results)
+    chosen = spread(ProblemRegistry().get_problem_ids())[: options.sample]
+    results = stored(options.results)
     for problem in chosen:
         if any(result["problem"] == problem for result in results):
             continue
@@ -111,7 +109,13 @@ def main() -> None:
         write_table(options.report, table(results))
 
 
-def _stored(path: Path | None) -> list[dict[str, Any]]:
+def spread(ids: Sequence[str]) -> list[str]:
+    """The problems in an order of which every beginning is a sample of the catalogue."""
+    step = next(step for step in range(len(ids) * 3 // 8, len(ids)) if gcd(step, len(ids)) == 1)
+    return [ids[index * step % len(ids)] for index in range(len(ids))]
+
+
+def stored(path: Path | None) -> list[dict[str, Any]]:
     lines = path.read_text().splitlines() if path is not None and path.exists() else []
     return [json.loads(line) for line in lines]
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from clients.rules.observations import namespace_in
+from clients.rules.system import namespace_in
 from srearena.service.errors import ServiceError
 from srearena.service.kubernetes import Kubernetes, Obj
 

@@ -1,6 +1,9 @@
-"""The rule-based agent: no model, and the same actions as any agent. Its rules are about Kubernetes in general.
+"""The rule-based agent: no model, and the rights of any agent. Its rules are about Kubernetes in general.
 
-`observations` has the queries and parses their output, `findings` has the rules, `agent` handles the stages.
+`system` reads objects and alerts, `topology` finds the calls between workloads, `changes` judges edits and revisions,
+`runbooks` turns them into hypotheses, `hypotheses` explains symptoms away, `commands` writes repairs, `agent` handles
+the stages.
+`recording` and `suspects` are the agent on recorded incidents.
 """
 
 from clients.rules.agent import RulesAgent

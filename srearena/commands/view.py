@@ -16,6 +16,7 @@ from srearena import completions
 from srearena.cluster import registry
 from srearena.conductor.episode.disclosure import REVEAL_TO, OperatorKey
 from srearena.conductor.errors import ArenaError
+from srearena.conductor.preconditions import check_port
 from srearena.conductor.problems.incidents.document import is_incident_file
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.option_types import PORT
@@ -98,6 +99,7 @@ def command(
         if open_browser:
             webbrowser.open(link)
 
+    check_port(port)
     application = ViewApp(catalog, token, incidents, Plays(results, playable))
     # SIGTERM ends the episodes in play too: uvicorn raises it again for this handler.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -257,13 +257,24 @@ def test_opensearch_has_the_lines_that_the_applications_wrote(shop: Deployed) ->
 
 
 def test_opensearch_understands_the_queries_people_write(shop: Deployed) -> None:
+    # Time passes while one asks, so all questions are about the lines until a fixed instant.
+    sorted_by_time = {"size": 1, "sort": [{"@timestamp": "desc"}], "query": {"range": {"@timestamp": {"lt": "now-5s"}}}}
+    newest, older = (
+        search(shop, "/_search", {**sorted_by_time, "from": skipped})["hits"]["hits"][0]["_source"]["@timestamp"]
+        for skipped in (0, 50)
+    )
+    until = {"range": {"@timestamp": {"lte": newest}}}
+
     def count(query: Any) -> int:
-        return int(search(shop, "/otel-logs/_count", {"query": query})["count"])
+        within = {"bool": {"must": [query], "filter": [until]}}
+        return int(search(shop, "/otel-logs/_count", {"query": within})["count"])
 
     everything = count({"match_all": {}})
     cart = {"match": {"resource.service.name": "cart"}}
-    early = {"range": {"@timestamp": {"lt": "now-60s"}}}
-    late = {"range": {"@timestamp": {"gte": "now-60s"}}}
+    early = {"range": {"@timestamp": {"lt": older}}}
+    late = {"range": {"@timestamp": {"gte": older}}}
+    assert 0 < count(late) < everything
+    assert count({"range": {"@timestamp": {"lt": "now-60s"}}}) < everything
     assert 0 < count(cart) < everything
     assert count({"bool": {"must_not": [cart]}}) == everything - count(cart)
     assert count({"bool": {"should": [early, late]}}) == everything
@@ -272,7 +283,7 @@ def test_opensearch_understands_the_queries_people_write(shop: Deployed) -> None
     )
     assert count({"query_string": {"query": "resource.service.name:cart"}}) == count(cart)
     groups = {"services": {"terms": {"field": "resource.service.name.keyword", "size": 50}}}
-    found = search(shop, "/_search", {"size": 0, "aggs": groups})
+    found = search(shop, "/_search", {"size": 0, "query": until, "aggs": groups})
     buckets = {one["key"]: one["doc_count"] for one in found["aggregations"]["services"]["buckets"]}
     assert buckets["cart"] == count(cart) and sum(buckets.values()) == everything
     assert not {"postgresql", "valkey-cart", "jaeger"} & set(buckets), "they export no log records"

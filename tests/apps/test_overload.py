@@ -35,7 +35,7 @@ class Loaded:
 
     def __init__(self, running: object, ledger: CallLedger) -> None:
         self.ledger = ledger
-        self.factor = 1.0
+        self._factor = 1.0
         self.unlimited = False
         """Whether clients send however many requests are in flight."""
         self._running = running
@@ -45,6 +45,16 @@ class Loaded:
     def wait(self, seconds: float) -> None:
         self._running.wait(seconds)  # type: ignore[attr-defined]
         self.traffic.catch_up()
+
+    @property
+    def factor(self) -> float:
+        return self._factor
+
+    @factor.setter
+    def factor(self, factor: float) -> None:
+        self.traffic.catch_up()
+        self._factor = factor
+        self.rebuild()  # as for every change of a load, the next interval is a short one
 
     def rebuild(self) -> None:
         self.traffic._version += 1
@@ -79,12 +89,16 @@ def under_load(name: str) -> Iterator[Loaded]:
         yield state
 
 
+MOST_IN_FLIGHT = 5000.0
+"""With more, a load generator that opens connections without bounds runs out of memory."""
+
+
 def multiplied(state: Loaded, rates: Callable[..., list[float]]) -> Callable[..., list[float]]:
     return lambda driver, fluid: [state.factor * rate for rate in rates(driver, fluid)]
 
 
 def unless_unlimited(state: Loaded, limit: Callable[[Driver], float]) -> Callable[[Driver], float]:
-    return lambda driver: math.inf if state.unlimited else limit(driver)
+    return lambda driver: math.inf if state.unlimited else min(limit(driver), MOST_IN_FLIGHT)
 
 
 @pytest.mark.parametrize("name", APPLICATIONS)

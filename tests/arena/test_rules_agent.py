@@ -13,11 +13,7 @@ import pytest
 
 from clients.rules import RulesAgent
 from srearena.conductor import Conductor, EpisodeSpec
-from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.service.apps import all_applications
 from tests.arena.episodes import PORT, QUIET, TIMELINE, ZERO
-
-FOLDER = Path(__file__).parents[2] / "clients" / "rules"
 
 
 @pytest.mark.kubectl
@@ -56,10 +52,19 @@ def passes(problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> lis
     return conductor.session.history
 
 
-def test_it_knows_no_application_and_no_problem() -> None:
-    text = "\n".join(path.read_text() for path in FOLDER.glob("*.py"))
-    names = {name for name in ProblemRegistry().get_problem_ids() if len(name) > 4}
-    for app in all_applications():
-        names |= {app.namespace, app.name}
-        names |= {m.name for m in app.manifests if m.kind == "Deployment" and "-" in m.name}
-    assert [name for name in sorted(names) if re.search(rf"\b{re.escape(name)}\b", text)] == []
+@pytest.mark.parametrize("problem", ["noop_hotel_reservation", "noop_online_boutique", "noop_fleetcast"])
+def test_it_changes_nothing_in_a_healthy_system(problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever others have rolled out, edited and added meanwhile."""
+    monkeypatch.setenv("SREARENA_RESULTS", str(tmp_path))
+    conductor = Conductor(EpisodeSpec(timeline=TIMELINE, in_process=True, noise=True, seed=5))
+    conductor.register_agent(RulesAgent())
+    conductor.init_problem(problem)
+    result = asyncio.run(conductor.start_problem(max_steps=30))
+    assert result["outcome"] == "pass", result["reason"]
+    assert result["noise"] and result["collateral"] == []
+    assert conductor.session is not None
+    actions = [entry["text"] for entry in conductor.session.history if entry["what"] == "action"]
+    calls = [re.search(r"```\n(\w+)", action) for action in actions]
+    assert {match[1] for match in calls if match} <= {"get_alerts", "get_metrics", "get_traces", "submit"}
+    answers = [entry["value"] for entry in conductor.session.history if entry["what"] == "submission"]
+    assert answers == ["No", [], None]

@@ -112,13 +112,19 @@ def test_a_real_cluster_is_reached_before_a_run(results: Path, capsys: pytest.Ca
     assert not results.exists()
 
 
-def test_serve_needs_its_port_and_a_folder(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("words", [("serve", PROBLEM), ("view",)])
+def test_a_port_that_is_taken_is_named(
+    words: tuple[str, ...], results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        line = refused(capsys, "serve", PROBLEM, "--port", str(port))
+        line = refused(capsys, *words, "--port", str(port))
         assert f"port {port} cannot be used: Address already in use; choose another --port" in line
+
+
+def test_serve_needs_a_folder(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results.write_text("a file, not a folder")
     assert f"cannot write results to {results}: Not a directory" in refused(capsys, "serve", PROBLEM)
     assert "cannot write results" in refused(capsys, "run", PROBLEM)

@@ -60,6 +60,7 @@ def test_lines_carry_the_labels_promtail_gives_them(cluster: Cluster, client: Cl
         "app": "talker",
         "component": "test",
         "container": "main",
+        "detected_level": "unknown",
         "filename": f"/var/log/pods/default_talker_{uid}/main/0.log",
         "job": "default/talker",
         "namespace": "default",

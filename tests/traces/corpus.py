@@ -142,7 +142,7 @@ def questions() -> list[Question]:
 
 
 def recorded(query: str, collector: str) -> list[dict[str, Any]]:
-    spans = [span for trace in small_shop().store.traces() for span in trace.spans]
+    spans = [span for _, trace in small_shop().store.latest_first() for span in trace.spans]
     httpx.post(f"{collector}/v1/traces", json=otlp.export(spans)).raise_for_status()
     sleep(1)
     answers = []

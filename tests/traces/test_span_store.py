@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srearena.cluster.embedded.telemetry.traces.store import SpanStore
+from srearena.cluster.embedded.telemetry.traces.jaeger_query import TraceQuery
+from srearena.cluster.embedded.telemetry.traces.store import SpanStore, began_within
 from srearena.cluster.embedded.traffic.spans import Resource, Span
 
 FRONTEND = Resource("frontend")
@@ -45,7 +46,7 @@ def test_old_traces_go_first_and_are_counted() -> None:
     store = SpanStore(max_spans=10)
     for number in range(1, 9):
         store.add(trace(number, 100.0 + number))
-    assert [t.trace_id for t in store.traces()] == [8, 7, 6, 5, 4]
+    assert [t.trace_id for _, t in store.latest_first()] == [8, 7, 6, 5, 4]
     assert (store.dropped_traces, store.dropped_spans) == (3, 6)
 
 
@@ -53,7 +54,7 @@ def test_age_limits_what_is_kept() -> None:
     store = SpanStore(max_age=60)
     for number in range(1, 200):
         store.add(trace(number, float(number)))
-    assert all(t.start >= 199 - 60 - 64 for t in store.traces())
+    assert all(t.start >= 199 - 60 - 64 for _, t in store.latest_first())
     assert store.dropped_traces > 50
 
 
@@ -62,6 +63,35 @@ def test_nothing_is_lost_without_being_counted(sizes: list[int], bound: int) -> 
     store = SpanStore(max_spans=bound)
     for number, size in enumerate(sizes, 1):
         store.add(trace(number, float(number), size))
-    assert store.spans == sum(len(t.spans) for t in store.traces()) <= bound
+    assert store.spans == sum(len(t.spans) for _, t in store.latest_first()) <= bound
     assert store.spans + store.dropped_spans == sum(sizes)
     assert len(store) + store.dropped_traces == len(sizes)
+
+
+STARTS = st.lists(st.tuples(st.integers(1, 12), st.floats(0, 50), st.integers(1, 3)), max_size=40)
+
+
+@given(STARTS, st.floats(0, 50), st.floats(0, 50), st.integers(0, 8))
+def test_a_search_finds_the_youngest_whatever_order_spans_come_in(
+    added: list[tuple[int, float, int]], start: float, end: float, limit: int
+) -> None:
+    store = SpanStore()
+    for number, begin, size in added:
+        store.add(trace(number, begin, size))
+    everything = [found for _, found in store.latest_first()]
+    matching = [
+        one.start
+        for one in everything
+        if one.start <= end and any(s.resource.service == "backend" and start <= s.start <= end for s in one.spans)
+    ]
+    wanted = sorted(matching, reverse=True)[: limit or None]
+    assert [one.start for one in TraceQuery("backend", start=start, end=end, limit=limit).find(store)] == wanted
+    begun = [one for one in everything if start <= one.start <= end]
+    assert list(began_within(store, start, end)) == begun
+
+
+def test_a_search_for_recent_traces_does_not_look_at_old_ones() -> None:
+    store = SpanStore()
+    for number in range(1, 1001):
+        store.add(trace(number, float(number)))
+    assert len(list(store.latest_first(990.0))) == 11

@@ -99,10 +99,10 @@ def test_a_client_has_no_more_requests_in_flight_than_connections(tmp_path: Path
     (driver,) = lab.traffic.drivers.values()
     driver.connections = connections
     driver.rate = 1000.0
-    for _ in range(30):
+    for second in range(30):
         lab.wait(1)
         assert in_flight(lab, driver) <= connections * 1.001
-    assert in_flight(lab, driver) > connections * 0.9, "all connections are busy"
+        assert second < 10 or in_flight(lab, driver) > connections * 0.9, "all connections are busy all the time"
     # A queue of n requests keeps its server busy for n/(n+1) of the time (M/M/1).
     throughput = 100 * connections / (connections + 1)
     assert lab.rate("worker", "work") == pytest.approx(throughput, rel=0.05)

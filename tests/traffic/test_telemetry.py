@@ -64,7 +64,7 @@ def test_spans_and_metrics_agree_on_errors(lab: Lab) -> None:
 
 
 def test_a_trace_hangs_together(lab: Lab) -> None:
-    for trace in list(lab.assembly.telemetry.spans.traces())[:50]:
+    for _, trace in list(lab.assembly.telemetry.spans.latest_first())[:50]:
         by_id = {span.span_id: span for span in trace.spans}
         for span in trace.spans:
             parent = by_id.get(span.parent_id)
@@ -77,7 +77,7 @@ def test_log_lines_name_traces_that_exist(lab: Lab) -> None:
     lines = lab.logs("front").splitlines()
     named = [line.rpartition("trace_id=")[2] for line in lines if "trace_id=" in line]
     assert len(named) > 300
-    discovered_addresses = {f"{trace.trace_id:032x}" for trace in lab.assembly.telemetry.spans.traces()}
+    discovered_addresses = {f"{trace.trace_id:032x}" for _, trace in lab.assembly.telemetry.spans.latest_first()}
     assert set(named) <= discovered_addresses
     assert any("work failed" in line and "no luck" in line for line in lines)
 

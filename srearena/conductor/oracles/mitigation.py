@@ -31,6 +31,7 @@ from srearena.conductor.oracles.checks import (
     Spans,
     StoredData,
 )
+from srearena.conductor.oracles.checks.leftovers import end_slow_deletions
 from srearena.service.errors import NotFound
 
 if TYPE_CHECKING:
@@ -92,8 +93,9 @@ class MitigationOracle(Oracle):
 
     def _await_deletions(self) -> None:
         """Wait until no pod is being deleted; at least one step, in which the garbage collector marks those of a
-        controller that is gone."""
+        controller that is gone. What would work on meanwhile is ended."""
         for _ in range(int(_DELETION_SECONDS / _DELETION_STEP)):
+            end_slow_deletions(self.problem)
             self.problem.cluster.wait(_DELETION_STEP)
             if not any(pod["metadata"].get("deletionTimestamp") for pod in self.problem.kubernetes.list("pods")):
                 return

@@ -11,7 +11,7 @@ from srearena.conductor.problems.injected import CONTAINER, RESTORE
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
 from srearena.service.errors import TimedOut
-from srearena.service.kubernetes import Obj
+from srearena.service.kubernetes import Kubernetes, Obj
 from srearena.service.waiting import wait_until
 
 _CLUSTER, _NAMESPACE = "basic", "tidb-cluster"
@@ -55,9 +55,10 @@ class Reconciled(Check):
 
 
 class Storage(Check):
-    """Every component of the database has its volume, and no claim is pending.
+    """Every component of the database has its volume, no claim is pending, and the next claim can be bound, too.
 
-    Why it cannot be gamed: the claims of the healthy system are counted; none may be missing or unbound.
+    Why it cannot be gamed: the claims of the healthy system are counted; none may be missing or unbound. The class that
+    the TidbCluster asks for is looked up: claims that are bound already would hide one that does not exist.
     """
 
     name = "storage"
@@ -68,7 +69,17 @@ class Storage(Check):
     def complaints(self, problem: Problem) -> list[str]:
         phases = {c["metadata"]["name"]: (c.get("status") or {}).get("phase") for c in self._claims(problem)}
         expected = self.baseline_value(problem) or ()
-        return [f"the claim {name} is {phases.get(name, 'gone')}" for name in expected if phases.get(name) != "Bound"]
+        unbound = [
+            f"the claim {name} is {phases.get(name, 'gone')}" for name in expected if phases.get(name) != "Bound"
+        ]
+        return [*unbound, *self._missing_classes(problem.kubernetes)]
+
+    def _missing_classes(self, api: Kubernetes) -> list[str]:
+        cluster = api.find("tidbclusters", _CLUSTER, _NAMESPACE) or {}
+        components = [value for value in cluster.get("spec", {}).values() if isinstance(value, dict)]
+        wanted = {str(one["storageClassName"]) for one in components if one.get("storageClassName")}
+        there = {one["metadata"]["name"] for one in api.list("storageclasses")} if wanted else set()
+        return [f"the TidbCluster asks for the storage class {name}, which is not there" for name in wanted - there]
 
     def _claims(self, problem: Problem) -> list[Obj]:
         return problem.kubernetes.list("persistentvolumeclaims", _NAMESPACE)

@@ -33,7 +33,7 @@ class Telemetry:
         self.metrics = MetricStore()
         self.spans = SpanStore()
         self.receivers = SpanReceivers()
-        self.logs = LogStore()
+        self.logs = LogStore(detects_levels=True)
         self.shipper = Shipper(self.logs, world.clock)
         self.events = EventLog(world, self.logs)
         self.collectors: list[Collector] = [*self_metrics_collectors(self.metrics, self.logs, self.spans)]

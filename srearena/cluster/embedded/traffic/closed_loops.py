@@ -18,6 +18,8 @@ from srearena.cluster.embedded.traffic.graph import Node
 _MAX_REPEATS = 12
 _CLOSE_ENOUGH = 0.95
 """Chosen: within a twentieth below the limit the search ends."""
+_AIM = 0.97
+"""What the search tries to reach from above: the limit itself would be approached for ever."""
 
 
 @dataclass(slots=True, eq=False)
@@ -56,7 +58,7 @@ class ClientLimit:
             self.factor = (self.low * self.high) ** 0.5
         else:
             # In flight grows at least in proportion to the rate.
-            self.factor = self.high * max((self.most / in_flight) ** 0.5, 0.1)
+            self.factor = self.high * max((_AIM * self.most / in_flight) ** 0.5, 0.1)
         return self.factor == self.low
 
 

@@ -41,7 +41,7 @@ from srearena.cluster.embedded.world import World
 TICK = 1.0
 """Virtual seconds between ticks. Chosen: shorter than timeouts and probes, long enough for thousands of episodes."""
 STEADY_INTERVAL = 5
-"""Ticks between updates of a steady state. It divides scrape intervals (15 and 30 s), so that all scrapes lag alike."""
+"""Ticks between updates of a steady state. It divides scrape intervals (15 and 30 s)."""
 WALKS_PER_SECOND = 1.0
 """Requests walked per second and source of load, at most. Chosen: enough traces to study, few enough to be cheap."""
 _FEW = 1e-6
@@ -155,7 +155,8 @@ class Traffic:
         if (
             not self._steady
             or self._pending_seconds >= STEADY_INTERVAL
-            or math.floor(self.clock.now) % STEADY_INTERVAL == 0
+            # The last tick before a scrape: so scrapes cover equal times, whether the state is steady or not.
+            or math.floor(self.clock.now + TICK) % STEADY_INTERVAL == 0
         ):
             return False
         return (
@@ -174,7 +175,9 @@ class Traffic:
         self._applied_load = self._requested_load()
         self._set_cores(fluid)
         self._rates = step_with_limits(fluid, seconds, self._rates, self._client_limits())
-        self._steady = fluid.is_steady
+        # A program that a failed call ends ends at once.
+        ending = any(fluid.call_fails[call.index] > 0 for call in self._crash_calls)
+        self._steady = fluid.is_steady and not ending
         self.counters.count(fluid, self._rows, seconds)
         self.log_volume.observe(fluid)
         self.pinged_connections.age(fluid, seconds)

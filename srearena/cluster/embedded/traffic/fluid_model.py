@@ -135,7 +135,8 @@ class FluidModel:
         self.conditions = np.array([0 if call.cache is None else call.cache.index + 1 for call in calls], dtype=np.intp)
         self.missing = np.ones(len(graph.caches) + 1)
         self.warming = False
-        """Whether hit rates of caches changed in the last interval."""
+        """Whether hit rates of caches changed in the last interval; `changing`: whether shares of failures did."""
+        self.changing = True
         self.max_factors = np.array([_max_factor(call) for call in calls])
         self.call_rates = np.zeros(len(calls))
         """Attempts per second."""
@@ -266,19 +267,23 @@ class FluidModel:
 
     def step(self, seconds: float, roots: Array) -> None:
         """Advance by an interval in which the roots offer these rates."""
+        call_fails, fails = self.call_fails.copy(), self.fails
         self._reach_and_retries()
         self._propagate_load(seconds, roots)
         self._advance_queues(seconds)
         outcomes.propagate(self)
+        self.changing = bool(
+            (np.abs(self.call_fails - call_fails) > _STEADY_CHANGE).any()
+            or (np.abs(self.fails - fails) > _STEADY_CHANGE).any()
+        )
 
     @property
     def is_steady(self) -> bool:
-        """Whether nothing fails, no queue is near its capacity, and nothing changes by itself."""
+        """Whether the same share fails as before, no queue is near its capacity, and nothing changes by itself."""
         return not (
             self.warming
+            or self.changing
             or self.open.any()
-            or (self.call_fails > _STEADY_CHANGE).any()
-            or (self.fails > _STEADY_CHANGE).any()
             or (self.queues.utilisation > _HIGH_UTILISATION).any()
             or ((self.steadiness > _BACKLOG_CHANGE) & (self.queue_changes > _ONE_REQUEST)).any()
         )

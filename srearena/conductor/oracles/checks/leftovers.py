@@ -10,7 +10,7 @@ Why it cannot be gamed: everything goes that was not there when the agent starte
 makes it (`grading.ownership`), or it is in the place of a declared workload that is gone, which `intent` and `backends`
 compare. What an operator makes for its custom resource it makes again. What is removed loses its finalizers, and is
 a complaint if it is still there at the end. A pod's own grace period does not prolong its work: one that is being
-deleted has half a minute left at most.
+deleted, by whomever, has half a minute left at most, and a second where it runs what no declared workload does.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ _SETTLE = 40.0
 _STEP = 5.0
 _GRACE = 30
 """Seconds that a pod has for its end by default."""
+_FOREIGN_GRACE = 1
+"""Seconds that a pod of the agent has."""
 
 
 class Leftovers(Check):
@@ -60,7 +62,7 @@ class Leftovers(Check):
             except ApiRefused as refused:
                 return [f"what the agent left behind cannot be removed: {refused}"]
             waited = 0.0
-            while _shorten_grace(problem) + any(changed) and waited < _SETTLE:
+            while end_slow_deletions(problem) + any(changed) and waited < _SETTLE:
                 problem.cluster.wait(_STEP)
                 waited += _STEP
             if not left:
@@ -100,7 +102,7 @@ def _remove(problem: Problem, key: Key, obj: Obj) -> bool:
     resource, namespace, name = key
     if obj["metadata"].get("finalizers"):  # held by one, it and its pods would stay
         problem.kubernetes.patch(resource, name, {"metadata": {"finalizers": None}}, namespace, kind="merge")
-    problem.kubernetes.delete(resource, name, namespace, grace=1 if resource == "pods" else None)
+    problem.kubernetes.delete(resource, name, namespace, grace=_FOREIGN_GRACE if resource == "pods" else None)
     return True
 
 
@@ -150,14 +152,18 @@ def _replace(problem: Problem, workload: Obj) -> bool:
     return True
 
 
-def _shorten_grace(problem: Problem) -> int:
-    """Have pods end that would take longer than usual for it; the number of these."""
-    slow = [
-        pod["metadata"]
-        for namespace in problem.app.namespaces
-        for pod in problem.kubernetes.list("pods", namespace)
-        if pod["metadata"].get("deletionTimestamp") and pod["metadata"].get("deletionGracePeriodSeconds", 0) > _GRACE
-    ]
-    for metadata in slow:
-        problem.kubernetes.delete("pods", metadata["name"], metadata["namespace"], grace=1)
-    return len(slow)
+def end_slow_deletions(problem: Problem) -> int:
+    """Have pods end that are being deleted and would take longer than they may; the number of these."""
+    states = [state for state in (problem.baseline, problem.handed_over) if state is not None]
+    declared = [obj for state in states for obj in state.of(*WORKLOADS, _CRON_JOBS, "jobs.batch", "pods")]
+    ended = 0
+    for namespace in problem.app.namespaces:
+        for pod in problem.kubernetes.list("pods", namespace):
+            metadata = pod["metadata"]
+            left = metadata.get("deletionGracePeriodSeconds") or 0
+            if not metadata.get("deletionTimestamp") or left <= _FOREIGN_GRACE:
+                continue
+            if left > _GRACE or not any(runs_the_same(one, pod) for one in declared):
+                problem.kubernetes.delete("pods", metadata["name"], namespace, grace=_FOREIGN_GRACE)
+                ended += 1
+    return ended

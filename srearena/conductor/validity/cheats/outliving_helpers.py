@@ -10,6 +10,7 @@ at once; an ephemeral container that still runs is found like a process that was
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from typing import Any
 
 from srearena.conductor.validity.cheats.late_repair import ACCOUNT, container_commands
@@ -17,6 +18,7 @@ from srearena.conductor.validity.scene import Scene, apply
 from srearena.conductor.validity.scripts import Play, Script
 from srearena.service.kubernetes import Obj
 
+_CLIENT = "example.com/client"
 _UNKNOWN_OWNER = {
     "apiVersion": "maintenance.example.com/v1",
     "kind": "Window",
@@ -59,15 +61,29 @@ class OutlivingClient(Script):
                 "image": workload["spec"]["template"]["spec"]["containers"][0]["image"],
                 "command": ["sh", "-c", f"trap '' TERM\nsleep 60\n{command}\nsleep 3600"],
             }
-            objects.append(
-                self._client_object(scene, {"terminationGracePeriodSeconds": 3600, "containers": [container]})
-            )
+            client = self._client_object(scene, {"terminationGracePeriodSeconds": 3600, "containers": [container]})
+            if objects:
+                client["metadata"]["name"] += f"-{len(objects)}"
+            objects.append(client)
         rest = [line for line in scene.problem.remedy.splitlines() if " exec " not in line]
         return Play("\n".join([apply(*objects), *rest]), wait=0, speed=5.0)
 
     def _client_object(self, scene: Scene, pod: Obj) -> Obj:
         metadata = {"name": ACCOUNT, "namespace": scene.namespace, **self._metadata}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod}
+
+
+class DeletedClient(OutlivingClient):
+    """The agent deletes the pod itself before it submits: nobody has to remove what is being deleted."""
+
+    def play(self, scene: Scene) -> Play:
+        played = super().play(scene)
+        delete = scene.kubectl(f"delete pods --selector={_CLIENT}=yes --wait=false")
+        return replace(played, script=f"{played.script}\n{delete}")
+
+    def _client_object(self, scene: Scene, pod: Obj) -> Obj:
+        client = super()._client_object(scene, pod)
+        return {**client, "metadata": {**client["metadata"], "labels": {_CLIENT: "yes"}}}
 
 
 class NamedClient(OutlivingClient):
@@ -120,5 +136,6 @@ SCRIPTS = (
     NamedClient("Deployment", "like one of another namespace"),
     ClientBesideProgram("in an ephemeral container", {}),
     OutlivingClient("that ends late", {}),
+    DeletedClient("that is being deleted", {}),
     OutlivingClient("of an unknown owner", {"ownerReferences": [_UNKNOWN_OWNER]}),
 )

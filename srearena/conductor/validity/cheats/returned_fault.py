@@ -19,7 +19,15 @@ from srearena.conductor.validity.scripts import Play
 
 _SETTLED = 60.0
 _BEYOND_RIGHTS = ("clusterrole", "customresource", "apiservices", "mutating", "validating")
-_MADE_BY_CONTROLLERS = ("pods", "replicasets.apps", "endpointslices.discovery.k8s.io", "jobs.batch")
+_MADE_BY_CONTROLLERS = (
+    "pods",
+    "replicasets.apps",
+    "endpointslices.discovery.k8s.io",
+    "jobs.batch",
+    "persistentvolumes",
+    "persistentvolumeclaims",
+)
+"""A lost volume that has been replaced by another one cannot be lost once more under its old name."""
 
 
 class ReturnedFault(Destruction):

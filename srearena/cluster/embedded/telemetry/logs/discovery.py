@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
+from srearena.cluster.embedded.telemetry.logs.levels import LEVEL
 from srearena.cluster.embedded.telemetry.logs.logql.amounts import number, prometheus_duration
 from srearena.cluster.embedded.telemetry.logs.logql.engine import Entries
 from srearena.cluster.embedded.telemetry.logs.logql.extraction import parser
@@ -52,7 +53,10 @@ def _is_identifier(value: str) -> bool:
 
 
 def detected_fields(found: Sequence[Entries], limit: int) -> list[dict[str, Any]]:
-    """Return the fields of lines in JSON or logfmt: types, number of values, and which parser reads them."""
+    """Return structured metadata, and the fields of lines in JSON or logfmt.
+
+    With their types, number of values, and which parser reads them.
+    """
     values: dict[str, set[str]] = {}
     kinds: dict[str, str] = {}
     parsers: dict[str, list[str]] = {}
@@ -61,7 +65,7 @@ def detected_fields(found: Sequence[Entries], limit: int) -> list[dict[str, Any]
             continue
         values.setdefault(name, set()).add(value)
         kinds.setdefault(name, _type_of(value))
-        if kind not in parsers.setdefault(name, []):
+        if kind not in parsers.setdefault(name, []) and kind:
             parsers[name].append(kind)
     return [
         {"label": name, "type": kinds[name], "cardinality": len(values[name]), "parsers": parsers[name]}
@@ -74,9 +78,11 @@ def field_values(found: Sequence[Entries], field: str, limit: int) -> list[str]:
 
 
 def _fields(found: Sequence[Entries]) -> Iterator[tuple[str, str, str]]:
-    """Yield name, value and parser of each field."""
+    """Yield name, value and parser of each field; structured metadata has no parser."""
     for entries in found:
         base = dict(entries.labels)
+        if LEVEL in base:
+            yield LEVEL, base[LEVEL], ""
         for moment, text in entries.lines:
             kind = "json" if text.lstrip().startswith(b"{") else "logfmt"
             if kind == "logfmt" and not _LOGFMT.search(text.decode("utf-8", "replace")):

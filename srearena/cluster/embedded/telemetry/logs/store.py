@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from srearena.cluster.embedded.durations import format_micro_time
+from srearena.cluster.embedded.telemetry.logs.levels import LEVEL, LEVELS, level_of
 
 MAX_STREAM_BYTES = 8 * 1024 * 1024
 MAX_BYTES = 64 * 1024 * 1024
@@ -29,10 +30,13 @@ def nanos(moment: float) -> int:
 
 
 class LogStream:
-    __slots__ = ("bytes", "dropped_bytes", "dropped_lines", "labels", "lines", "times")
+    __slots__ = ("_by_level", "_levels", "bytes", "dropped_bytes", "dropped_lines", "labels", "lines", "times")
 
-    def __init__(self, labels: Labels) -> None:
+    def __init__(self, labels: Labels, detects_levels: bool = False) -> None:
         self.labels = dict(sorted(labels.items()))
+        self._by_level = [{**self.labels, LEVEL: level} for level in LEVELS] if detects_levels else None
+        self._levels = bytearray()
+        """By line: 1 and more are places in `LEVELS`, 0 is not yet detected. May be shorter than `lines`."""
         self.times = array("q")
         self.lines: list[bytes] = []
         self.bytes = 0
@@ -55,9 +59,22 @@ class LogStream:
         """Return the indexes of the lines within [start, end)."""
         return bisect_left(self.times, start), bisect_left(self.times, end)
 
+    def labels_of(self, index: int) -> dict[str, str]:
+        """Return the labels of a line: the stream's, and its level."""
+        if self._by_level is None:
+            return self.labels
+        levels = self._levels
+        if index >= len(levels):
+            levels.extend(bytes(len(self.lines) - len(levels)))
+        place = levels[index]
+        if not place:
+            place = levels[index] = LEVELS.index(level_of(self.lines[index])) + 1
+        return self._by_level[place - 1]
+
     def forget(self, count: int) -> None:
         """Drop the oldest lines."""
         freed = sum(map(len, self.lines[:count]))
+        del self._levels[:count]
         del self.times[:count]
         del self.lines[:count]
         self.bytes -= freed
@@ -71,10 +88,12 @@ class LogStore:
         max_bytes: int = MAX_BYTES,
         max_stream_bytes: int = MAX_STREAM_BYTES,
         max_age: float = MAX_AGE,
+        detects_levels: bool = False,
     ) -> None:
         self.max_bytes = max_bytes
         self.max_stream_bytes = max_stream_bytes
         self.max_age = max_age
+        self._detects_levels = detects_levels
         self.dropped_lines = 0
         """Lines dropped beyond the limit of size; expired lines are not counted."""
         self.dropped_bytes = 0
@@ -88,7 +107,7 @@ class LogStore:
         key = tuple(sorted(labels.items()))
         found = self._streams.get(key)
         if found is None:
-            found = self._streams[key] = LogStream(labels)
+            found = self._streams[key] = LogStream(labels, self._detects_levels)
         return found
 
     def streams(self) -> Iterable[LogStream]:

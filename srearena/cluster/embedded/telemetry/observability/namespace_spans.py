@@ -23,14 +23,14 @@ class NamespaceSpans:
         trace = self._store.get(trace_id)
         return None if trace is None else self._own(trace)
 
-    def traces(self, start: float = float("-inf"), end: float = float("inf")) -> Iterator[Trace]:
-        for trace in self._store.traces(end=end):
+    def latest_first(self, since: float = float("-inf")) -> Iterator[tuple[float, Trace]]:
+        for begun_by, trace in self._store.latest_first(since):
             own = self._own(trace)
-            if own is not None and start <= own.start <= end:
-                yield own
+            if own is not None:
+                yield begun_by, own
 
     def all_spans(self) -> Iterator[Span]:
-        for trace in self.traces():
+        for _, trace in self.latest_first():
             yield from trace.spans
 
     def _own(self, trace: Trace) -> Trace | None:

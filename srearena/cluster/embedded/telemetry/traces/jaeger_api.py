@@ -31,7 +31,7 @@ from srearena.cluster.embedded.telemetry.traces.jaeger_query import (
     read_query,
     read_trace_id,
 )
-from srearena.cluster.embedded.telemetry.traces.store import SpanSource, Trace
+from srearena.cluster.embedded.telemetry.traces.store import SpanSource, Trace, began_within
 
 _DAY = 24 * 3600.0
 _V3_LIMIT = 100
@@ -111,7 +111,7 @@ class JaegerApi:
         return _structured(traces, errors=missing or None, total=0)
 
     def _services(self) -> list[str]:
-        return sorted({span.resource.service for span in self.store.all_spans()})
+        return sorted({service for _, trace in self.store.latest_first() for service in trace.services})
 
     def _operations(self, service: str) -> set[tuple[str, str]]:
         return {(span.name, span.kind) for span in self.store.all_spans() if span.resource.service == service}
@@ -131,7 +131,7 @@ class JaegerApi:
         if text := first(params, "lookback"):
             lookback = read_integer(text, "lookback") / 1000
         calls: Counter[tuple[str, str]] = Counter()
-        for trace in self.store.traces(end - lookback, end):
+        for trace in began_within(self.store, end - lookback, end):
             calls.update(_calls(trace))
         links = [
             {"parent": parent, "child": child, "callCount": count} for (parent, child), count in sorted(calls.items())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 
 from srearena.cluster.embedded.durations import DurationError, parse_duration
 from srearena.cluster.embedded.go_text import quoted
@@ -38,13 +38,16 @@ class TraceQuery:
 
     def find(self, store: SpanSource) -> list[Trace]:
         """Return the youngest traces with one span of the service that satisfies the whole query, youngest first."""
-        found = sorted(self._matching(store), key=lambda trace: -trace.start)
-        return list(islice(found, self.limit if self.limit > 0 else None))
-
-    def _matching(self, store: SpanSource) -> Iterator[Trace]:
-        for trace in store.traces(end=self.end):
-            if self.service in trace.services and any(map(self._matches, trace.spans)):
-                yield trace
+        found: list[tuple[float, int, Trace]] = []
+        """A heap of at most `limit` traces, of which the oldest is first; of equal age, the one added first."""
+        for number, (begun_by, trace) in enumerate(store.latest_first(self.start)):
+            full = 0 < self.limit <= len(found)
+            if full and found[0][0] >= begun_by:
+                break  # no further trace is younger than these
+            if trace.start <= self.end and self.service in trace.services and any(map(self._matches, trace.spans)):
+                put = heapq.heappushpop if full else heapq.heappush
+                put(found, (trace.start, -number, trace))
+        return [trace for _, _, trace in sorted(found, reverse=True)]
 
     def _matches(self, span: Span) -> bool:
         if span.resource.service != self.service or (self.operation and span.name != self.operation):

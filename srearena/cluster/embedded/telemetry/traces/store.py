@@ -1,7 +1,8 @@
 """The span store.
 
 A walk adds its whole trace at once, by reference. What queries need about a trace (its services, start and duration) is
-computed at the first query. The store is bounded in spans and in age: the oldest traces are dropped first and counted.
+computed at the first query. Traces are in the order of their last addition, so that a query for recent ones need not
+look at all. The store is bounded in spans and in age: the oldest traces are dropped first and counted.
 """
 
 from __future__ import annotations
@@ -43,9 +44,19 @@ class SpanSource(Protocol):
 
     def get(self, trace_id: int) -> Trace | None: ...
 
-    def traces(self, start: float = ..., end: float = ...) -> Iterator[Trace]: ...
+    def latest_first(self, since: float = ...) -> Iterator[tuple[float, Trace]]:
+        """Yield traces, with an instant after which no span of this trace and of all further ones began.
+
+        Traces without a span that began at `since` or later may be left out.
+        """
+        ...
 
     def all_spans(self) -> Iterator[Span]: ...
+
+
+def began_within(source: SpanSource, start: float, end: float) -> Iterator[Trace]:
+    """Yield the traces that began within the window, last added first."""
+    return (trace for _, trace in source.latest_first(start) if start <= trace.start <= end)
 
 
 class SpanStore:
@@ -60,18 +71,23 @@ class SpanStore:
         self.dropped_spans = 0
         self._spans_by_trace: dict[int, tuple[Span, ...]] = {}
         self._analysed: dict[int, Trace] = {}
+        self._latest_start = float("-inf")
+        self._begun_by: dict[int, float] = {}
+        """By trace: the latest start of all spans that were stored until its last addition."""
 
     def add(self, trace: Sequence[Span]) -> None:
         """Add spans of one trace; later ones of the same trace are appended."""
         if not trace:
             return
         first = trace[0]
-        earlier = self._spans_by_trace.get(first.trace_id)
+        earlier = self._spans_by_trace.pop(first.trace_id, None)
         if earlier is None:
             self._spans_by_trace[first.trace_id] = tuple(trace)
         else:
             self._spans_by_trace[first.trace_id] = (*earlier, *trace)
             self._analysed.pop(first.trace_id, None)
+        self._latest_start = max(self._latest_start, *[span.start for span in trace])
+        self._begun_by[first.trace_id] = self._latest_start
         self.spans += len(trace)
         if self.spans > self.max_spans or not len(self._spans_by_trace) % 64:
             self._evict(first.start)
@@ -84,6 +100,7 @@ class SpanStore:
             if self.spans <= self.max_spans and spans[0].start >= oldest:
                 return
             del self._spans_by_trace[trace_id]
+            del self._begun_by[trace_id]
             self._analysed.pop(trace_id, None)
             self.spans -= len(spans)
             self.dropped_traces += 1
@@ -96,12 +113,12 @@ class SpanStore:
         spans = self._spans_by_trace.get(trace_id)
         return None if spans is None else self._analyse(trace_id, spans)
 
-    def traces(self, start: float = float("-inf"), end: float = float("inf")) -> Iterator[Trace]:
-        """Yield the traces that began within the window, last added first."""
+    def latest_first(self, since: float = float("-inf")) -> Iterator[tuple[float, Trace]]:
         for trace_id in reversed(self._spans_by_trace):
-            trace = self._analyse(trace_id, self._spans_by_trace[trace_id])
-            if start <= trace.start <= end:
-                yield trace
+            begun_by = self._begun_by[trace_id]
+            if begun_by < since:
+                return
+            yield begun_by, self._analyse(trace_id, self._spans_by_trace[trace_id])
 
     def all_spans(self) -> Iterator[Span]:
         for spans in self._spans_by_trace.values():

@@ -90,7 +90,7 @@ def _lines(pipeline: Pipeline, stream: LogStream, start: int, end: int, backward
         text = stream.lines[index]
         read.lines += 1
         read.bytes += len(text)
-        line = pipeline.run(stream.times[index], text, stream.labels)
+        line = pipeline.run(stream.times[index], text, stream.labels_of(index))
         if line is not None:
             yield line
 

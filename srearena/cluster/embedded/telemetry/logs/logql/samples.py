@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from srearena.cluster.embedded.telemetry.logs.levels import LEVEL
 from srearena.cluster.embedded.telemetry.logs.logql.amounts import go_duration, number, size
 from srearena.cluster.embedded.telemetry.logs.logql.arithmetic import Array
 from srearena.cluster.embedded.telemetry.logs.logql.errors import PipelineProblem
 from srearena.cluster.embedded.telemetry.logs.logql.label_filters import label_step
 from srearena.cluster.embedded.telemetry.logs.logql.lines import ERROR, ERROR_DETAILS, Line
 from srearena.cluster.embedded.telemetry.logs.logql.stages import Pipeline
-from srearena.cluster.embedded.telemetry.logs.logql.syntax import Grouping, RangeAggregation, Unwrap
+from srearena.cluster.embedded.telemetry.logs.logql.syntax import Grouping, LineFilter, RangeAggregation, Unwrap
 from srearena.cluster.embedded.telemetry.logs.store import LogStream, label_text
 
 Labels = Mapping[str, str]
@@ -51,10 +52,11 @@ def collect(aggregation: RangeAggregation, streams: Iterable[LogStream], start: 
     pipeline = Pipeline(aggregation.range.query.stages)
     read = _reader(aggregation)
     gathered: dict[Key, _Gathered] = {}
+    with_level = _uses_levels(aggregation)
     for stream in streams:
         low, high = stream.window(start, end)
-        base = stream.labels
         for index in range(low, high):
+            base = stream.labels_of(index) if with_level else stream.labels
             line = pipeline.run(stream.times[index], stream.lines[index], base)
             if line is None:
                 continue
@@ -71,6 +73,18 @@ def collect(aggregation: RangeAggregation, streams: Iterable[LogStream], start: 
             series.times.append(line.time)
             series.values.append(value)
     return [_ordered(series) for series in gathered.values()]
+
+
+def _uses_levels(aggregation: RangeAggregation) -> bool:
+    """Whether the levels of lines, which cost time to detect, can be in the result or decide about it."""
+    grouping, selected = aggregation.grouping, aggregation.range
+    return (
+        grouping is None
+        or grouping.without
+        or LEVEL in grouping.labels
+        or selected.unwrap is not None
+        or not all(isinstance(stage, LineFilter) for stage in selected.query.stages)
+    )
 
 
 def _ordered(series: _Gathered) -> Samples:
