@@ -362,12 +362,13 @@ class Container:
         except OSError as error:
             raise ExecError(name, error.errno or errno.ENOENT) from None
         if isinstance(node, Executable):
-            runnable = node.runnable
+            runnable, found = node.runnable, process.files.stat(path)
 
             async def run(process: Process) -> int:
                 process.argv = list(argv)
                 process.name = name.rpartition("/")[2]
                 process.binary = runnable.name
+                process.executable = found
                 await process.spend(COMMAND_COST)
                 return await runnable.run(process)
 

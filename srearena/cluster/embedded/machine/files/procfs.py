@@ -100,7 +100,7 @@ def _process_files(process: Process) -> dict[str, Node]:
         "oom_score": text_file(lambda: "0\n"),
         "cwd": Symlink(process.cwd),
         "root": Symlink("/"),
-        "exe": Symlink(process.argv[0] if process.argv else ""),
+        "exe": _program(process),
         "fd": Listing(lambda: _descriptors(process)),
     }
     for node in files.values():
@@ -112,6 +112,20 @@ class DescriptorLink(Symlink):
     """A link in /proc/PID/fd: what an open file is, and the file itself where it is opened."""
 
     __slots__ = ("node",)
+
+
+def _program(process: Process) -> Symlink:
+    """/proc/PID/exe: where the file was found that the process runs, and this file itself, whatever is there now."""
+    found = process.executable
+    if found is None:
+        return Symlink("")
+    try:
+        gone = process.files.stat(found.path).node is not found.node
+    except OSError:
+        gone = True
+    link = DescriptorLink(f"{found.path} (deleted)" if gone else found.path)
+    link.node = found.node
+    return link
 
 
 def _socket_inodes(process: Process) -> dict[int, int]:

@@ -27,7 +27,7 @@ from srearena.cluster.embedded.machine.processes.signals import IGNORED_BY_DEFAU
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.machine.containers.container import Container
-    from srearena.cluster.embedded.machine.files.filesystem import Filesystem
+    from srearena.cluster.embedded.machine.files.filesystem import FileStat, Filesystem
 
 T = TypeVar("T")
 Handler = Callable[[int], object]
@@ -89,6 +89,7 @@ class Process:
         "done",
         "effort",
         "env",
+        "executable",
         "exit_signal",
         "fds",
         "files",
@@ -126,6 +127,8 @@ class Process:
         self.argv = list(argv)
         self.name = argv[0].rpartition("/")[2] if argv else ""
         self.binary = self.name
+        self.executable: FileStat | None = None
+        """The file that it runs, as it was found when the program was started."""
         self.parent = parent
         self.env: Mapping[str, str] = env
         self.cwd = cwd
