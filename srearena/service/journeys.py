@@ -21,6 +21,8 @@ from srearena.service.kubernetes import Kubernetes
 
 _PLAYS: WeakKeyDictionary[Kubernetes, int] = WeakKeyDictionary()
 """How many visits each client has made: a number for plays at one resource version, the same in every replay."""
+_UNLIKE = (LookupError, TypeError, ValueError, AttributeError)
+"""What reading a document of another form than expected raises."""
 _FORM = {"content-type": "application/x-www-form-urlencoded"}
 _JSON = {"content-type": "application/json"}
 
@@ -42,7 +44,7 @@ class Answer:
         """The response as JSON; JourneyFailed where it is none."""
         try:
             return json.loads(self.text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise JourneyFailed(f"{self.request} answered no JSON: {self.text[:80]!r}") from None
 
     def must(self, holds: bool, what: str) -> None:
@@ -102,9 +104,14 @@ class Journey:
     steps: Callable[[Visitor], None]
 
     def play(self, api: Kubernetes, frontend: Frontend, namespace: str) -> list[str]:
-        """Play it once; the complaints, none where the application serves it."""
+        """Play it once; the complaints, none where the application serves it.
+
+        The steps read nothing but answers, so an error in reading them is a difference from the healthy application's.
+        """
         try:
             self.steps(Visitor(api, frontend, namespace))
         except JourneyFailed as failure:
             return [f"{self.name}: {failure}"]
+        except _UNLIKE as difference:
+            return [f"{self.name}: an answer has another form than the application's: {difference!r}"]
         return []

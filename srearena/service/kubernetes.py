@@ -383,5 +383,6 @@ class Kubernetes(Closeable):
         url = f"{proxy}/{path.lstrip('/')}"
         sent_headers = {"accept": "*/*", **(headers or {})}
         with self._fast_forward(self._transport.timeout if timeout is None else timeout) as skip:
-            reply = self._transport.send(method, url, content=body, headers=sent_headers, timeout=skip.client_timeout)
+            timeout = skip.client_timeout
+            reply = self._transport.send(method, url, content=body, headers=sent_headers, timeout=timeout, proxied=True)
         return replace(reply, seconds=skip.waited_seconds)

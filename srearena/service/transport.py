@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -24,6 +25,9 @@ from srearena.service.waiting import sleep
 USER_AGENT = "kubectl/v1.34.1 (linux/amd64) kubernetes/93248f9"
 _ATTEMPTS = 5
 _LONGEST_PAUSE = 10.0
+_LARGEST_ANSWER = 8 << 20
+"""Bytes that a program under test may answer: several times what any page of the applications has."""
+_CHUNK = 1 << 16
 Query = Mapping[str, str | int | bool | list[str] | None]
 
 
@@ -74,14 +78,19 @@ class Transport:
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        proxied: bool = False,
     ) -> Reply:
         """Send one request; any response is a Reply, and Unreachable where there is none.
 
-        A response 429 with Retry-After means that the server has not processed the request: it is sent again.
+        A response 429 with Retry-After means that the server has not processed the request: it is sent again. Where a
+        request is `proxied`, the response is that of a program under test, which may want to stop its caller: it is not
+        asked again, and has to end its answer in time and within a size.
         """
         target = request_target(path, query)
         sent = {**self._headers, **(headers or {})}
         patience = self.timeout if timeout is None else timeout
+        if proxied:
+            return self._send_once(method, path, target, sent, content, patience, bounded=True)
         for attempt in range(_ATTEMPTS):
             reply = self._send_once(method, path, target, sent, content, patience)
             pause = reply.headers.get("retry-after", "")
@@ -91,8 +100,17 @@ class Transport:
         return reply
 
     def _send_once(
-        self, method: str, path: str, target: str, headers: dict[str, str], content: bytes | None, timeout: float
+        self,
+        method: str,
+        path: str,
+        target: str,
+        headers: dict[str, str],
+        content: bytes | None,
+        timeout: float,
+        *,
+        bounded: bool = False,
     ) -> Reply:
+        began = monotonic()
         try:
             if self.direct is not None:
                 length = {} if content is None else {"content-length": str(len(content))}
@@ -107,7 +125,9 @@ class Transport:
                 timeout=timeout,
                 redirect=False,
                 retries=False,
+                preload_content=not bounded,
             )
+            data = _read(response, began + timeout) if bounded else response.data
         except TimeoutError as problem:
             raise Unreachable(f"{self.access.server} did not answer {method} {path} in time") from problem
         except ClusterUnavailable as problem:
@@ -118,7 +138,7 @@ class Transport:
             raise Unreachable(f"{self.access.server} did not answer {method} {path} in time") from problem
         except urllib3.exceptions.HTTPError as problem:
             raise Unreachable(f"{self.access.server} cannot be reached: {problem}") from problem
-        return Reply(response.status, response.data, response.headers)
+        return Reply(response.status, data, response.headers)
 
     def json(
         self,
@@ -147,6 +167,23 @@ class Transport:
         content = None if body is None else orjson.dumps(body)
         headers = {"accept": accept, **({"content-type": content_type} if content is not None else {})}
         return self.send(method, path, query=query, content=content, headers=headers)
+
+
+def _read(response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
+    """The body of a response; Unreachable where it has not ended by then, or is longer than any should be."""
+    data = bytearray()
+    try:
+        while chunk := response.read1(_CHUNK):
+            data += chunk
+            if len(data) > _LARGEST_ANSWER:
+                raise Unreachable(f"an answer is longer than {_LARGEST_ANSWER >> 20} MiB")
+            if monotonic() > deadline:
+                raise Unreachable("an answer did not end in time")
+    except BaseException:
+        response.close()  # the rest of it is not read
+        raise
+    response.release_conn()
+    return bytes(data)
 
 
 def _sent_by_clients(access: Access) -> dict[str, str]:

@@ -119,3 +119,13 @@ def test_what_was_empty_may_have_items_later_and_the_reverse(empty: str) -> None
     posts = '[{"post_id": 7, "text": "hello"}]'
     assert lacking(common([features(posts, "application/json")]), empty, "application/json") == []
     assert lacking(common([features(empty, "application/json")]), posts, "application/json") == []
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000 + "]" * 100_000, '{"a":' * 100_000, "<title>" * 20_000 + "<title"])
+def test_a_text_that_is_made_to_stop_its_reader_has_another_shape(text: str) -> None:
+    assert lacking(common([features('{"open": true}', "")]), text, "")
+
+
+def test_a_document_of_many_levels_is_compared_in_its_upper_ones() -> None:
+    nested = '{"a":' * 900 + "1" + "}" * 900
+    assert lacking(common([features(nested, "")]), nested, "") == []

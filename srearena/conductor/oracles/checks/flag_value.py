@@ -47,8 +47,8 @@ class FlagValue(Check):
         ask = f"wget -q -T 10 -O - --header 'content-type: application/json' --post-data '{{}}' {_ADDRESS}"
         for line in run_probe(problem, f"{ask} || echo no answer").splitlines():
             try:
-                flags = json.loads(line)["flags"]
-            except (ValueError, KeyError, TypeError):
-                continue
-            return next((one.get("value") for one in flags if one.get("key") == self._flag), None)
+                flags = {one["key"]: one.get("value") for one in json.loads(line)["flags"]}
+            except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+                continue  # not an answer of flagd
+            return flags.get(self._flag)
         raise ProbeFailed("flagd does not answer")

@@ -80,7 +80,11 @@ class PublicName(Check):
 
         def answered(scheme: str) -> frozenset[str]:
             texts = [(one, responses.get(f"{scheme} {one.path}", "").rpartition("\nstatus ")) for one in requests]
-            return frozenset(one.path for one, (text, _, code) in texts if one.matches(int(code.strip() or 0), text))
+            return frozenset(
+                one.path
+                for one, (text, _, code) in texts
+                if code.strip().isdecimal() and one.matches(int(code.strip()), text)
+            )
 
         return _Observation(self._certificate_in(head), answered("https"), answered("http"))
 
@@ -89,11 +93,11 @@ class PublicName(Check):
         match = _PEM.search(text)
         if match is None:
             return None
-        certificate = x509.load_pem_x509_certificate(match[0].encode())
         try:
+            certificate = x509.load_pem_x509_certificate(match[0].encode())
             alternative_names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
             names = alternative_names.get_values_for_type(x509.DNSName)
-        except x509.ExtensionNotFound:
+        except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):  # also where it cannot be read
             return None
         wildcard = "*." + self._host.partition(".")[2]
         return certificate if {self._host, wildcard} & set(names) else None

@@ -12,7 +12,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_TITLE = re.compile(r"<title[^<>]{0,100}>([^<]{0,1000})</title>", re.IGNORECASE)
+"""A title has no tags in it. Bounded, so that no text takes more than time in proportion to its length."""
+_DEEPEST = 40
+"""Levels of a JSON document whose fields count; those of the applications have ten at most."""
 _TAG = re.compile(r"<([a-z][a-z0-9]*)", re.IGNORECASE)
 _LONGEST_TEXT = 80
 _ITEMS = "[]"
@@ -57,19 +60,21 @@ def lacking(expected: Iterable[str], text: str, content_type: str) -> list[str]:
 def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # also of a document that is nested without end
         return None
 
 
-def _fields(value: Any, path: str) -> Iterator[str]:
+def _fields(value: Any, path: str, levels: int = _DEEPEST) -> Iterator[str]:
     """The fields of a JSON document. Of a list, those that all its items have; lists in lists are not entered."""
     yield f"field {path}: {_kind(value)}"
+    if not levels:
+        return
     if isinstance(value, dict):
         for key, child in value.items():
             if child is not None:
-                yield from _fields(child, f"{path}.{key}")
+                yield from _fields(child, f"{path}.{key}", levels - 1)
     elif isinstance(value, list) and value and _ITEMS not in path:
-        yield from set.intersection(*(set(_fields(item, f"{path}{_ITEMS}")) for item in value))
+        yield from set.intersection(*(set(_fields(item, f"{path}{_ITEMS}", levels - 1)) for item in value))
 
 
 def _path(feature: str) -> str:
