@@ -22,9 +22,9 @@ PYTHON = _Process(1, 0, 1, 100, "/usr/bin/python3.12", "python app.py")
 @pytest.mark.parametrize(
     ("first", "other"),
     [
-        (POSTGRES, _Process(80, 1, 80, 900, POSTGRES.program, "postgres: shop accounting idle")),
+        (POSTGRES, _Process(80, 1, 80, 900, POSTGRES.program, "postgres: shop accounting idle", same=True)),
         (PYTHON, _Process(9, 1, 1, 120, "/bin/sh", "sh -c ./refresh")),
-        (PYTHON, _Process(9, 1, 9, 120, PYTHON.program, PYTHON.command)),
+        (PYTHON, _Process(9, 1, 9, 120, PYTHON.program, PYTHON.command, same=True)),
     ],
     ids=["a backend in a session of its own", "a child", "a worker"],
 )
@@ -37,10 +37,17 @@ def test_processes_of_the_image_belong_to_it(first: _Process, other: _Process) -
     [
         (POSTGRES, _Process(90, 1, 80, 900, "/bin/sleep", "sleep 40")),
         (POSTGRES, _Process(90, 1, 80, 900, "/tmp/postgres", "postgres: shop accounting idle")),
-        (PYTHON, _Process(90, 1, 80, 900, PYTHON.program, "python -c import time")),
-        (PYTHON, _parsed("/bin/sh|sh|90 (a")),
+        (POSTGRES, _Process(90, 1, 80, 900, POSTGRES.program, "postgres: shop accounting idle")),
+        (PYTHON, _Process(90, 1, 80, 900, PYTHON.program, "python -c import time", same=True)),
+        (PYTHON, _parsed("|/bin/sh|sh|90 (a")),
     ],
-    ids=["an orphan of exec", "another program by that name", "the same interpreter", "a name with a newline"],
+    ids=[
+        "an orphan of exec",
+        "another program by that name",
+        "another program at that path",
+        "the same interpreter",
+        "a name with a newline",
+    ],
 )
 def test_processes_that_came_through_exec_do_not(first: _Process, other: _Process) -> None:
     assert _foreign([first, other]) == [other]

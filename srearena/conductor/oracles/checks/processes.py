@@ -5,7 +5,8 @@ waits, and repairs while the grader looks. It is part of no image, and gone with
 The same holds for an ephemeral container (`kubectl debug`), which is part of no template.
 
 Why it cannot be gamed: a process of the container descends from its first process and is in its session, or runs the
-same program; container runtimes start `exec` in a session of its own, and a process cannot join another session. What
+same file; container runtimes start `exec` in a session of its own, and a process cannot join another session. The same
+file is the same inode: a copy of a shell may have any name, also the one under which the first program is found. What
 runs the first process's interpreter must also have its command line. The files of a container are the agent's to
 change, its shell too: so where the kubelet counts more processes than on the healthy system, an ephemeral container
 of the grader lists them with tools of its own. Probes of the kubelet start the same way as `exec` and end soon, so only
@@ -34,7 +35,8 @@ _LIST = r"""echo $$
 set -- /proc/[0-9]*
 [ $# -gt 2 ] || exit 0  # the first process and this shell
 for p; do
-  read -r status < $p/stat && echo "$(readlink $p/exe)|$(tr '\0' ' ' < $p/cmdline | head -n 1)|$status"
+  [ $p/exe -ef /proc/1/exe ] && same=same || same=
+  read -r status < $p/stat && echo "$same|$(readlink $p/exe)|$(tr '\0' ' ' < $p/cmdline | head -n 1)|$status"
 done 2>/dev/null"""
 _LISTER = "busybox:1.36"
 """The image of the grader's probes too: most nodes have it."""
@@ -54,6 +56,8 @@ class _Process:
     command: str
     name: str = ""
     """The kernel's short name of the program, for where its file cannot be read."""
+    same: bool = False
+    """Whether it runs the very file that the first process runs."""
 
 
 class Processes(Check):
@@ -189,13 +193,16 @@ def _read(output: str) -> list[_Process]:
 
 def _parsed(line: str) -> _Process:
     """One process; see proc(5). A name may contain anything: what cannot be read has a session of its own."""
-    program, _, rest = line.partition("|")
+    same, _, rest = line.partition("|")  # it comes first: a program may have any name
+    program, _, rest = rest.partition("|")
     command, _, status = rest.rpartition("|")
     fields = status.rpartition(")")[2].split()
     try:
         pid = int(status.partition(" ")[0])
         name = status.partition("(")[2].rpartition(")")[0]
-        return _Process(pid, int(fields[1]), int(fields[3]), int(fields[19]), program, command.strip(), name)
+        return _Process(
+            pid, int(fields[1]), int(fields[3]), int(fields[19]), program, command.strip(), name, bool(same)
+        )
     except (ValueError, IndexError):
         return _Process(0, 0, 0, 0, program, line)
 
@@ -208,7 +215,8 @@ def _foreign(processes: list[_Process]) -> list[_Process]:
 def _belongs(process: _Process, first: _Process) -> bool:
     if process.session == first.session:
         return True
-    if (process.program or process.name) != (first.program or first.name):
+    unknown = not process.program and not first.program and process.name == first.name
+    if not process.same and not unknown:
         return False
     interprets = PurePosixPath(first.program).name.startswith(_INTERPRETERS)
     return not interprets or process.command == first.command
