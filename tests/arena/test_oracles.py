@@ -18,7 +18,7 @@ from srearena.conductor.oracles.detection import yes_or_no
 from srearena.conductor.oracles.localization import parse_names
 from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.base import Problem
-from srearena.service.errors import NotFound
+from srearena.service.errors import ApiRefused, NotFound, TimedOut
 from srearena.service.kubernetes import Kubernetes
 
 
@@ -209,3 +209,27 @@ class _Collected:
 def test_what_the_garbage_collector_is_about_to_delete_is_deleted() -> None:
     captured = capture(cast(Kubernetes, _Collected()), ["default"])
     assert [key[2] for key in captured.objects] == ["planted"]
+
+
+class Refused(Check):
+    name = "refused"
+
+    def __init__(self, failure: Exception) -> None:
+        self._failure = failure
+
+    def complaints(self, problem: Problem) -> list[str]:
+        raise self._failure
+
+
+def test_what_keeps_the_grader_from_its_work_is_a_complaint_unless_the_server_failed() -> None:
+    empty = SimpleNamespace(
+        kubernetes=SimpleNamespace(list=lambda resource: []), cluster=SimpleNamespace(wait=lambda seconds: None)
+    )
+
+    def verdict(failure: Exception) -> Verdict:
+        return MitigationOracle(cast(Problem, empty), checks=[Refused(failure)]).evaluate(None)
+
+    for failure in (ApiRefused("exceeded quota: q", 403), TimedOut("waited in vain for an old run to go")):
+        assert verdict(failure).reasons == (f"refused: {failure}",)
+    with pytest.raises(ApiRefused):
+        verdict(ApiRefused("etcdserver: leader changed", 500))

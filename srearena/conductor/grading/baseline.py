@@ -176,17 +176,20 @@ def intent_of(obj: Obj) -> Obj:
     intent["labels"] = metadata.get("labels") or {}
     intent["annotations"] = _operator_annotations(metadata)
     template = (intent.get("spec") or {}).get("template") if isinstance(intent.get("spec"), dict) else None
-    if isinstance(template, dict):
+    if isinstance(template, dict) and isinstance(template.get("metadata") or {}, dict):  # a custom one may be anything
         template_metadata = dict(template.get("metadata") or {})
         template_metadata["annotations"] = _operator_annotations(template_metadata)
         intent["spec"] = {**intent["spec"], "template": {**template, "metadata": template_metadata}}
     return intent
 
 
-def _operator_annotations(metadata: Obj) -> Obj:
+def _operator_annotations(metadata: Obj) -> Any:
+    annotations = metadata.get("annotations") or {}
+    if not isinstance(annotations, dict):
+        return annotations
     return {
         key: value
-        for key, value in (metadata.get("annotations") or {}).items()
+        for key, value in annotations.items()
         if not key.startswith(_CONTROLLER_ANNOTATIONS) and "leader" not in key
     }
 

@@ -4,6 +4,10 @@ The oracle is a list of checks. Each module says why its check cannot be gamed. 
 in its intent, it is ready and stays so, its components and users reach it (backends, reachability, frontend), and it
 survives new pods. Checks that disrupt the system run last, and only if all others pass.
 
+A check that the cluster refuses something, or that waits in vain, has found a fault of the system: on the healthy one
+the same requests were made. A quota, a finalizer or an object with the name of one of the grader's would otherwise
+turn a lost trial into a failure of the environment, which does not count.
+
 They start when the pods that the agent deleted are gone: until then these still serve, hold connections and volumes,
 and an agent that submits as soon as its commands return would be judged by them.
 """
@@ -32,7 +36,7 @@ from srearena.conductor.oracles.checks import (
     StoredData,
 )
 from srearena.conductor.oracles.checks.leftovers import end_slow_deletions
-from srearena.service.errors import NotFound
+from srearena.service.errors import ApiRefused, TimedOut
 
 if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
@@ -40,6 +44,8 @@ if TYPE_CHECKING:
 _DELETION_SECONDS = 60.0
 """The longest wait for pods that are being deleted: twice the usual grace period. Finalizers may hold them for ever."""
 _DELETION_STEP = 5.0
+_SERVER_ERROR = 500
+"""HTTP statuses from here on are failures of the API server itself, which no agent brings about."""
 
 
 def usual_checks(readiness: Readiness | None = None) -> list[Check]:
@@ -85,11 +91,15 @@ class MitigationOracle(Oracle):
         return ""
 
     def _complaints(self, check: Check) -> list[str]:
-        """What a check complains about; that an object it needs is gone is a complaint, not a failure of grading."""
+        """What a check complains about; what stands in its way is a complaint too, not a failure of grading."""
         try:
             return check.complaints(self.problem)
-        except NotFound as gone:
-            return [str(gone)]
+        except ApiRefused as refused:
+            if refused.code >= _SERVER_ERROR:
+                raise
+            return [str(refused)]
+        except TimedOut as late:
+            return [str(late)]
 
     def _await_deletions(self) -> None:
         """Wait until no pod is being deleted; at least one step, in which the garbage collector marks those of a

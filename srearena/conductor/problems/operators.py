@@ -34,7 +34,10 @@ class Reconciled(Check):
         cluster = api.find("tidbclusters", _CLUSTER, _NAMESPACE)
         if cluster is None:
             return [f"the TidbCluster {_CLUSTER} is deleted"]
-        before = int(cluster["spec"]["tidb"].get("replicas", 1))
+        servers = cluster["spec"].get("tidb")
+        if servers is None:
+            return [f"the TidbCluster {_CLUSTER} requests no database servers"]
+        before = int(servers.get("replicas", 1))
         if not 1 <= before <= 10:
             return [f"the TidbCluster {_CLUSTER} requests {before} database servers"]
         for replicas in (before + 1, before):

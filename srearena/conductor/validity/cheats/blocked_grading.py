@@ -59,6 +59,54 @@ class BlockedGrading(Script):
         return Play("\n".join([*lines, self._script.replace("{ns}", scene.namespace)]), wait=0)
 
 
+class HeldRun(Script):
+    """A run of a scheduled job has the name that a run by hand has, and cannot be deleted."""
+
+    name = "finalizer on a run of a job"
+
+    def _schedules(self, scene: Scene) -> list[Obj]:
+        return list(scene.broken.of("cronjobs.batch", namespace=scene.namespace))
+
+    def applies(self, scene: Scene) -> bool:
+        return super().applies(scene) and bool(self._schedules(scene))
+
+    def play(self, scene: Scene) -> Play:
+        runs = []
+        for schedule in self._schedules(scene):
+            name, uid = schedule["metadata"]["name"], schedule["metadata"]["uid"]
+            owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": name, "uid": uid, "controller": True}
+            metadata = {
+                "name": f"{name}-manual",
+                "namespace": scene.namespace,
+                "finalizers": ["example.com/hold"],
+                "ownerReferences": [owner],
+            }
+            spec = schedule["spec"]["jobTemplate"]["spec"]
+            runs.append({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
+        return Play(apply(*runs), wait=0)
+
+
+class OddResources(Script):
+    """Custom resources lose a part that their checks read, or have one of an unusual form."""
+
+    def __init__(self, name: str, patch: list[Obj]) -> None:
+        self.name = f"custom resource {name}"
+        self._patch = patch
+
+    def _resources(self, scene: Scene) -> list[tuple[str, str, str]]:
+        return [key for key in scene.broken.objects if key[0].endswith(".pingcap.com")]
+
+    def applies(self, scene: Scene) -> bool:
+        return super().applies(scene) and bool(self._resources(scene))
+
+    def play(self, scene: Scene) -> Play:
+        patches = [
+            scene.patch(resource, name, self._patch, kind="json", namespace=namespace)
+            for resource, namespace, name in self._resources(scene)
+        ]
+        return Play("\n".join(f"{patch} || true" for patch in patches), wait=0)
+
+
 _METADATA: Obj = {"name": _NAME}
 SCRIPTS = (
     BlockedGrading(
@@ -69,6 +117,15 @@ SCRIPTS = (
     BlockedGrading(
         "quota without room for probes",
         {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": _METADATA, "spec": {"hard": {"pods": "1"}}},
+    ),
+    BlockedGrading(
+        "quota without room for other objects",
+        {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": _METADATA,
+            "spec": {"hard": {"configmaps": "1", "secrets": "1", "count/jobs.batch": "1", "services": "1"}},
+        },
     ),
     BlockedGrading(
         "limit range that no probe meets",
@@ -84,4 +141,7 @@ SCRIPTS = (
         script="kubectl -n {ns} get pods -o name | head -n 5 | xargs -r -I@ kubectl -n {ns} patch @ --type=merge "
         """-p '{"metadata": {"finalizers": ["example.com/hold"]}}'""",
     ),
+    HeldRun(),
+    OddResources("without its servers", [{"op": "remove", "path": "/spec/tidb"}]),
+    OddResources("with an odd template", [{"op": "add", "path": "/spec/template", "value": {"metadata": "unknown"}}]),
 )
