@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from srearena.conductor.oracles.checks import Check
-from srearena.conductor.oracles.checks.backends import declared_pods
+from srearena.conductor.oracles.checks.broker import run_tool
+from srearena.conductor.oracles.checks.probing import ProbeFailed
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
 from srearena.generators.fault.actors import deployment
-from srearena.service.errors import ServiceError
 from srearena.service.kubernetes import Obj
 
 _TOOLS, _SOURCE, _RESULT, _GROUP = "/opt/kafka/bin", "orders-fulfillment", "orders-processed", "fulfillment"
@@ -48,8 +48,9 @@ done"""
 class Progress(Check):
     """New records pass through the consumer in time, and no earlier record has been deleted.
 
-    Why it cannot be gamed: the broker reports its records. A topic that was deleted or emptied to remove one record, or
-    a broker that lost its data in a restart, does not have them; a stopped consumer produces no output.
+    Why it cannot be gamed: the broker reports its records, to tools of the harness (`broker`). A topic that was deleted
+    or emptied to remove one record, or a broker that lost its data in a restart, does not have them; a stopped consumer
+    produces no output.
     """
 
     name = "progress"
@@ -67,7 +68,7 @@ class Progress(Check):
                     return [f"no new records arrive at {_RESULT}"]
                 problem.cluster.wait(_STEP)
                 waited += _STEP
-        except (ServiceError, ValueError) as failed:
+        except (ProbeFailed, ValueError) as failed:
             return [f"the broker cannot be queried: {failed}"]
         return []
 
@@ -75,22 +76,11 @@ class Progress(Check):
         if self._offset(problem, _SOURCE) < (self.baseline_value(problem) or 0):
             return True
         read = ["kafka-console-consumer.sh", "--topic", _SOURCE, "--from-beginning", "--timeout-ms", "5000"]
-        records = self._run_tool(problem, *read).splitlines()
+        records = run_tool(problem, *read).splitlines()
         return problem.fault_injected and all(record.endswith("}") for record in records)
 
     def _offset(self, problem: Problem, topic: str) -> int:
-        return int(self._run_tool(problem, "kafka-get-offsets.sh", "--topic", topic).strip().rpartition(":")[2])
-
-    @staticmethod
-    def _run_tool(problem: Problem, tool: str, *words: str) -> str:
-        """Run a tool in the broker's pod and return its output."""
-        pods = declared_pods(problem, "kafka")
-        if not pods:
-            raise ValueError("no pod of kafka is ready")
-        command = [f"{_TOOLS}/{tool}", "--bootstrap-server", "localhost:9092", *words]
-        return problem.kubernetes.exec(
-            pods[0]["metadata"]["name"], command, problem.namespace, container="kafka"
-        ).output
+        return int(run_tool(problem, "kafka-get-offsets.sh", "--topic", topic).strip().rpartition(":")[2])
 
 
 @problem("kafka_poison_pill_hol_block", app="astronomy_shop", service=_VALIDATOR)

@@ -148,21 +148,6 @@ class NamespaceState:
         return [name for name in declared | running if declared.get(name) != running.get(name)]
 
 
-def declared_pods(problem: Problem, workload: str) -> list[Obj]:
-    """The ready pods of a workload by their controllers: pods that only carry its labels are left out."""
-    state = NamespaceState(problem.kubernetes, problem.namespace)
-    return [
-        pod
-        for pod in state.pods.values()
-        if state.workload_name(pod) == workload
-        and not pod["metadata"].get("deletionTimestamp")
-        and any(
-            condition["type"] == "Ready" and condition["status"] == "True"
-            for condition in (pod.get("status") or {}).get("conditions") or ()
-        )
-    ]
-
-
 def _addresses(pod: Obj) -> set[str]:
     return {str(entry.get("ip")) for entry in (pod.get("status") or {}).get("podIPs") or ()}
 

@@ -2,7 +2,8 @@
 
 Why it cannot be gamed: the harness places the orders itself, so stopping the load does not keep the queue empty; nor
 does skipping or deleting the backlog, because the check measures how fast new messages are consumed. The broker is
-asked in a pod that its workload controls, and consumers that the agent left behind are gone (`leftovers`).
+asked over the network with tools of the harness (`broker`), and consumers that the agent left behind are gone
+(`leftovers`).
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from srearena.conductor.oracles.checks.backends import declared_pods
 from srearena.conductor.oracles.checks.base import Check
+from srearena.conductor.oracles.checks.broker import run_tool
 from srearena.conductor.oracles.checks.probing import ProbeFailed, run_probe
-from srearena.service.errors import ServiceError, TimedOut
+from srearena.service.errors import TimedOut
 from srearena.service.frontend import SampleRequest
 from srearena.service.waiting import wait_until
 
 if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
 
-_DESCRIBE = "/opt/kafka/bin/kafka-consumer-groups.sh --bootstrap-server localhost:9092 --describe --all-groups"
+_TOOL = "kafka-consumer-groups.sh"
 _ACCEPTABLE_LAG = 20
 """Messages; below the orders of the check, so that a stopped consumer is always found."""
 
@@ -49,7 +50,9 @@ class Consumption(Check):
             return bool(lag) and max(lag.values()) <= _ACCEPTABLE_LAG
 
         try:
-            wait_until(caught_up, problem.cluster.wait, self._within, what="consumers")
+            wait_until(caught_up, problem.cluster.wait, self._within, what="consumers", step=5.0)
+        except ProbeFailed as failed:
+            return [str(failed)]
         except TimedOut:
             if not lag:
                 return ["the broker reports no consumer groups"]
@@ -67,16 +70,9 @@ class Consumption(Check):
 
 
 def _lag(problem: Problem) -> dict[str, int]:
-    """The lag of each consumer group by the broker's own tool; empty where the tool fails."""
-    for pod in declared_pods(problem, "kafka"):
-        try:
-            finished = problem.kubernetes.exec(pod["metadata"]["name"], ["sh", "-c", _DESCRIBE], problem.namespace)
-        except ServiceError:
-            return {}
-        rows = [line.split() for line in finished.output.splitlines()]
-        lags: dict[str, int] = {}
-        for row in rows:
-            if len(row) > 5 and row[5].isdigit():
-                lags[row[0]] = lags.get(row[0], 0) + int(row[5])
-        return lags
-    return {}
+    """The lag of each consumer group by the broker's own tool; empty where it does not answer."""
+    lags: dict[str, int] = {}
+    for row in map(str.split, run_tool(problem, _TOOL, "--describe", "--all-groups").splitlines()):
+        if len(row) > 5 and row[5].isdecimal():
+            lags[row[0]] = lags.get(row[0], 0) + int(row[5])
+    return lags

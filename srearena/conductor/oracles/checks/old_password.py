@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from srearena.conductor.grading.baseline import WORKLOADS
-from srearena.conductor.grading.pod_templates import pod_spec
 from srearena.conductor.oracles.checks.base import Check
-from srearena.conductor.oracles.checks.probing import ProbeFailed, run_probe
+from srearena.conductor.oracles.checks.probing import ProbeFailed, declared_image, run_probe
 
 if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
@@ -35,7 +33,7 @@ class OldPassword(Check):
         if not problem.fault_injected:
             return []  # nothing has been rotated yet
         try:
-            answer = run_probe(problem, self._login, image=self._image(problem)).strip()
+            answer = run_probe(problem, self._login, image=declared_image(problem, self._store)).strip()
         except ProbeFailed as failed:
             return [str(failed)]
         if _REFUSED in answer:
@@ -43,11 +41,3 @@ class OldPassword(Check):
         if answer == "1":
             return [f"{self._store} accepts the old password of {self._user}"]
         return [f"{self._store} does not answer a login: {answer[-200:]}"]
-
-    def _image(self, problem: Problem) -> str:
-        """The store's image before the fault."""
-        assert problem.baseline is not None
-        for workload in problem.baseline.of(*WORKLOADS, namespace=problem.namespace):
-            if workload["metadata"]["name"] == self._store:
-                return str(pod_spec(workload)["containers"][0]["image"])
-        raise ProbeFailed(f"there was no {self._store} before the fault")

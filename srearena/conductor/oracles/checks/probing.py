@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from srearena.conductor.grading.baseline import WORKLOADS
+from srearena.conductor.grading.pod_templates import pod_spec
 from srearena.conductor.oracles.checks.probe_integrity import unexpected
 from srearena.service.errors import ApiRefused, NotFound, TimedOut
 from srearena.service.kubernetes import Obj
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
 
 _IMAGE = "busybox:1.36"
+_MEMORY = "128Mi"
 _TIMEOUT = 180.0
 """Seconds; covers an image pull and a scheduling retry on a busy cluster."""
 _NEVER_READY = "example.com/never"
@@ -44,6 +47,7 @@ def run_probe(
     pod_settings: Obj | None = None,
     image: str = _IMAGE,
     labels: Mapping[str, str] | None = None,
+    memory: str = _MEMORY,
 ) -> str:
     """Run a shell script in a new pod of the application's namespace and return its output.
 
@@ -51,7 +55,8 @@ def run_probe(
     Service sends requests to it.
     """
     api, namespace = problem.kubernetes, problem.namespace
-    sent = _manifest(script, {"tolerations": _tolerations(problem), **(pod_settings or {})}, image, dict(labels or {}))
+    settings = {"tolerations": _tolerations(problem), **(pod_settings or {})}
+    sent = _manifest(script, settings, image, dict(labels or {}), memory)
     try:
         # Admission webhooks take some of the cluster's time.
         with problem.cluster.fast_forward(_ADMISSION):
@@ -110,12 +115,21 @@ def _tolerations(problem: Problem) -> list[Obj]:
     return found
 
 
-def _manifest(script: str, settings: Obj, image: str, labels: dict[str, str]) -> Obj:
+def declared_image(problem: Problem, workload: str) -> str:
+    """The image of a workload before the fault; ProbeFailed where there was none."""
+    assert problem.baseline is not None
+    for found in problem.baseline.of(*WORKLOADS, namespace=problem.namespace):
+        if found["metadata"]["name"] == workload:
+            return str(pod_spec(found)["containers"][0]["image"])
+    raise ProbeFailed(f"there was no {workload} before the fault")
+
+
+def _manifest(script: str, settings: Obj, image: str, labels: dict[str, str], memory: str) -> Obj:
     container: dict[str, Any] = {
         "name": "shell",
         "image": image,
         "command": ["sh", "-c", script],
-        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"cpu": "1", "memory": "128Mi"}},
+        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"cpu": "1", "memory": memory}},
         "securityContext": RESTRICTED,
     }
     spec: Obj = {
