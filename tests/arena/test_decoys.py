@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.oracles.checks import Intent, Leftovers, Readiness
 from srearena.conductor.oracles.mitigation import MitigationOracle
+from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.problems.target_port import TargetPort
 from srearena.service.kubernetes import Kubernetes, Obj
@@ -200,16 +202,28 @@ def test_data_that_was_deleted_and_made_anew_is_missed() -> None:
 
 @pytest.mark.parametrize("order", [("rate", "logs"), ("logs", "rate")])
 def test_a_limit_is_read_wherever_the_program_is_listed(order: tuple[str, str]) -> None:
-    from srearena.conductor.problems.metastable import Policy
 
     env = [{"name": "RATE_QUEUE_CAPACITY", "value": "100000"}]
-    listed = [{"name": name, "env": env if name == "rate" else []} for name in order]
+    assert _policy_complaints([{"name": name, "env": env if name == "rate" else []} for name in order]) == TOO_MUCH
 
-    class Api:
-        def find(self, *words: str) -> Obj:
-            return {"spec": {"template": {"spec": {"containers": listed}}}}
 
-    class System:
-        kubernetes, namespace = Api(), HOTEL
+def test_a_limit_that_comes_from_a_config_map_counts() -> None:
+    source = {"envFrom": [{"configMapRef": {"name": "tuning"}}]}
+    assert _policy_complaints([{"name": "rate", **source}], {"RATE_QUEUE_CAPACITY": "100000"}) == TOO_MUCH
+    assert _policy_complaints([{"name": "rate", **source}], {"RATE_QUEUE_CAPACITY": "10"}) == []
 
-    assert Policy().complaints(System()) == ["RATE_QUEUE_CAPACITY is 100000, more than 256"]  # type: ignore[arg-type]
+
+TOO_MUCH = ["RATE_QUEUE_CAPACITY is 100000, more than 256"]
+
+
+def _policy_complaints(containers: list[Obj], settings: dict[str, str] | None = None) -> list[str]:
+    from srearena.conductor.problems.metastable import Policy
+
+    metadata = {"name": "tuning", "namespace": HOTEL}
+    workload = {"metadata": {**metadata, "name": "rate"}, "spec": {"template": {"spec": {"containers": containers}}}}
+    objects = {"configmaps": [{"kind": "ConfigMap", "metadata": metadata, "data": settings or {}}]}
+    api = SimpleNamespace(
+        find=lambda *words: workload, knows=lambda resource: True, list=lambda resource: objects.get(resource, [])
+    )
+    app = SimpleNamespace(namespaces=(HOTEL,))
+    return Policy().complaints(cast(Problem, SimpleNamespace(kubernetes=api, namespace=HOTEL, app=app)))

@@ -11,7 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from srearena.conductor.errors import ProblemError
+from srearena.conductor.grading.baseline import capture
+from srearena.conductor.grading.pod_templates import Templates
 from srearena.conductor.oracles.checks import Check, Traffic
+from srearena.conductor.oracles.checks.readiness import find_workload
 from srearena.conductor.oracles.checks.replay import Replay
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.metadata import Entity, Origin
@@ -157,17 +160,21 @@ class Policy(Check):
     """The backend still has a concurrency limit, and its queue is still bounded.
 
     Why it cannot be gamed: a limit far above the capacity of the database, or an unbounded queue, would survive this
-    trigger and fail on the next. The programs' defaults are within the bounds.
+    trigger and fail on the next. What counts is the environment that the program gets, wherever it comes from, and
+    whatever kind of workload it runs in. The programs' defaults are within the bounds.
     """
 
     name = "policy"
     bounds: ClassVar[dict[str, float]] = {"RATE_BACKEND_QPS_LIMIT": 500.0, "RATE_QUEUE_CAPACITY": 256.0}
 
     def complaints(self, problem: Problem) -> list[str]:
-        rate = problem.kubernetes.find("deployments", "rate", problem.namespace)
-        programs = rate["spec"]["template"]["spec"]["containers"] if rate else []
-        env = [entry for program in programs for entry in program.get("env") or ()]
-        values = {entry["name"]: entry.get("value", "") for entry in env}
+        rate = find_workload(problem.kubernetes, "rate", problem.namespace)
+        if rate is None:
+            return ["there is no rate"]
+        supplied = capture(problem.kubernetes, problem.app.namespaces, ("configmaps", "secrets"))
+        values: dict[str, str] = {}
+        for program in Templates(supplied).resolved(rate)["containers"].values():
+            values |= program["env"]
         return [
             f"{name} is {values[name]}, more than {most:g}"
             for name, most in self.bounds.items()

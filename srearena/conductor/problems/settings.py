@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from srearena.conductor.oracles.checks import Check, Traffic
+from srearena.conductor.oracles.checks.readiness import find_workload
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.injected import CONTAINER, RESTORE
 from srearena.conductor.problems.metadata import Level
@@ -142,10 +143,12 @@ class CpuThrottling(SettingsProblem):
 
 
 class Autoscaled(Check):
-    """The autoscaler of a workload is active: it can read its metric.
+    """The autoscaler of a workload is active: it reads the processor time of its pods.
 
-    Why it cannot be gamed: the autoscaler must exist, for the same workload, with a CPU metric, and must report twice
-    in a row that scaling is active. Its controller reports that only if it could compute the utilization.
+    Why it cannot be gamed: a condition says little by itself. Another metric that can be read keeps scaling "active"
+    while the one of the processor cannot, and where a controller does not find its target it leaves a condition as
+    somebody has written it. So the autoscaler must be able to scale this workload, and must report the processor's
+    value, twice with time between: what is written by hand meanwhile is overwritten by a controller that works.
     """
 
     name = "autoscaler"
@@ -164,15 +167,25 @@ class Autoscaled(Check):
 
     def _complaints(self, problem: Problem) -> list[str]:
         autoscaler = problem.kubernetes.find("horizontalpodautoscalers", "frontend", problem.namespace)
-        if autoscaler is None or autoscaler["spec"]["scaleTargetRef"].get("name") != "frontend":
+        workload = find_workload(problem.kubernetes, "frontend", problem.namespace)
+        target = autoscaler["spec"]["scaleTargetRef"] if autoscaler is not None else {}
+        kind = workload["kind"] if workload is not None else ""
+        if autoscaler is None or (target.get("kind"), target.get("name")) != (kind, "frontend"):
             return ["the autoscaler of frontend is deleted"]
-        metrics = [(m.get("resource") or {}).get("name") for m in autoscaler["spec"].get("metrics") or ()]
-        if "cpu" not in metrics:
-            return ["the autoscaler of frontend has no CPU metric any more"]
-        for condition in (autoscaler.get("status") or {}).get("conditions") or ():
-            if condition["type"] == "ScalingActive" and condition["status"] == "True":
-                return []
-        return ["the autoscaler of frontend is not active"]
+        status = autoscaler.get("status") or {}
+        conditions = {one["type"]: one["status"] for one in status.get("conditions") or ()}
+        if any(conditions.get(name) != "True" for name in ("AbleToScale", "ScalingActive")):
+            return ["the autoscaler of frontend is not active"]
+        metrics = (autoscaler["spec"].get("metrics") or (), status.get("currentMetrics") or ())
+        if not all("cpu" in map(_measured_resource, one) for one in metrics):
+            return ["the autoscaler of frontend does not read how busy its processors are"]
+        return []
+
+
+def _measured_resource(metric: Obj) -> str:
+    """The resource of a metric of an autoscaler, of a whole pod or of one of its containers."""
+    source = metric.get("resource") or metric.get("containerResource") or {}
+    return str(source.get("name", ""))
 
 
 @problem("hpa_missing_effective_cpu_request_hotel_reservation", app="hotel_reservation", service="frontend")
