@@ -80,6 +80,15 @@ def mount_over_program(workload: Obj, settings: dict[str, Any]) -> None:
     main(workload)["volumeMounts"].append({"name": "fake", "mountPath": "/app/orders", "subPath": "mode"})
 
 
+def mount_settings(workload: Obj, path: str) -> None:
+    pod(workload)["volumes"].append({"name": "more", "configMap": {"name": "settings"}})
+    main(workload)["volumeMounts"].append({"name": "more", "mountPath": path, "subPath": "mode"})
+
+
+def options(workload: Obj, variable: str, value: str) -> None:
+    main(workload)["env"].append({"name": variable, "value": value})
+
+
 def mount_inside_data(workload: Obj, settings: dict[str, Any]) -> None:
     pod(workload)["volumes"].append({"name": "scratch", "emptyDir": {}})
     main(workload)["volumeMounts"].append({"name": "scratch", "mountPath": "/var/lib/orders/db"})
@@ -108,6 +117,14 @@ STAND_INS: dict[str, Edit] = {
     "stub in the settings": lambda w, s: s["settings"]["data"].update(file="catalog = http://stub:8080"),
     "dependency dropped": lambda w, s: main(w)["env"].pop(0),
     "own hosts file": lambda w, s: pod(w).update(hostAliases=[{"ip": "10.0.0.9", "hostnames": ["catalog"]}]),
+    "search path": lambda w, s: main(w)["env"].append({"name": "PATH", "value": "/etc/tools:/usr/bin"}),
+    "preloaded library": lambda w, s: main(w)["env"].append({"name": "LD_PRELOAD", "value": "/etc/tools/fake.so"}),
+    "exported function": lambda w, s: main(w)["env"].append({"name": "BASH_FUNC_curl%%", "value": "() { true; }"}),
+    "required module": lambda w, s: options(w, "NODE_OPTIONS", "--max-old-space-size=512 --require /config/fake.js"),
+    "agent of the runtime": lambda w, s: options(w, "JAVA_TOOL_OPTIONS", "-Xmx1g -javaagent:/config/fake.jar"),
+    "preloading for all": lambda w, s: mount_settings(w, "/etc/ld.so.preload"),
+    "mount over all settings": lambda w, s: mount_settings(w, "/etc"),
+    "mounted hosts file": lambda w, s: mount_settings(w, "/etc/hosts"),
     "hook": lambda w, s: main(w).update(lifecycle={"postStart": {"exec": {"command": ["nginx"]}}}),
     "answering sidecar": answering_sidecar,
 }
@@ -122,6 +139,9 @@ HONEST: dict[str, Edit] = {
     "digest": lambda w, s: main(w).update(image="registry.example.com/orders@sha256:" + "0" * 64),
     "newer version": lambda w, s: main(w).update(image="registry.example.com/orders:1.5"),
     "literal value": lambda w, s: main(w)["env"].__setitem__(1, {"name": "MODE", "value": "fast"}),
+    "more memory": lambda w, s: options(w, "NODE_OPTIONS", "--max-old-space-size=512 --trace-warnings"),
+    "another collector": lambda w, s: options(w, "JAVA_TOOL_OPTIONS", "-Xmx1g -XX:+UseG1GC -verbose:gc"),
+    "mounted certificates": lambda w, s: mount_settings(w, "/etc/ssl/certs/ca.pem"),
     "another setting": lambda w, s: main(w)["env"].append({"name": "RETRIES", "value": "1"}),
     "another port in the settings": lambda w, s: s["settings"]["data"].update(file="http://catalog:8081/"),
     "full name": lambda w, s: main(w)["env"][0].update(value="catalog.shop.svc.cluster.local:8080"),
@@ -154,6 +174,15 @@ def test_a_stand_in_is_not_the_program(case: str) -> None:
 @pytest.mark.parametrize("case", HONEST)
 def test_how_a_program_runs_is_not_its_identity(case: str) -> None:
     assert complaints(HONEST[case]) == []
+
+
+def test_an_agent_of_the_runtime_that_was_declared_may_stay() -> None:
+    before, _ = healthy()
+    options(before, "JAVA_TOOL_OPTIONS", "-javaagent:/opt/telemetry.jar")
+    now = copy.deepcopy(before)
+    main(now)["env"][-1]["value"] = "-Xmx1g -javaagent:/opt/telemetry.jar"
+    old, new = (Templates(Baseline({})).resolved(workload) for workload in (before, now))
+    assert list(template_complaints("orders", old, new, Addresses((), {}))) == []
 
 
 @pytest.mark.parametrize(

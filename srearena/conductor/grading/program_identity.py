@@ -1,14 +1,15 @@
 """Identity of programs: whether the pods of a workload still run what was declared.
 
 What a program *is* belongs to its identity: image, command, arguments, working directory, init containers, the volumes
-that hold its data, and the Services it calls. How it is *scheduled, probed and supplied* does not: replicas, probes,
-resources, tolerations, node selectors, labels, the name of a ConfigMap or volume, a literal value in place of a
-reference, a digest in place of a tag, an added sidecar.
+that hold its data, the variables by which code is found or loaded, and the Services it calls. How it is *scheduled,
+probed and supplied* does not: replicas, probes, resources, tolerations, node selectors, labels, the name of a ConfigMap
+or volume, a literal value in place of a reference, a digest in place of a tag, an added sidecar.
 
 Why it cannot be gamed: an idle or stand-in program differs in image or command; one that is put in place of the real
-one, by a mount over it or a hook that starts it, is an added mount or hook; one that answers beside the real one needs
-a container that was not declared and a program that was kept from its port; and one behind another name needs a changed
-address of a dependency, or a name resolved elsewhere.
+one, by a mount over it or a hook that starts it, is an added mount or hook; one that is found or loaded in place of it,
+or of a tool that it or its probes run, needs a search path, an agent or a preloaded library; one that answers beside
+the real one needs a container that was not declared and a program that was kept from its port; and one behind another
+name needs a changed address of a dependency, or a name resolved elsewhere.
 """
 
 from __future__ import annotations
@@ -27,6 +28,24 @@ _HOSTS = re.compile(r"(?:(?<=//)|(?<![A-Za-z0-9.-])(?=[a-z0-9.-]+:\d))([a-z0-9-]
 """Hosts in the text of a settings file: before a port, or after the scheme of a URL."""
 _SETTING_FOLDERS = ("/etc/", "/tmp/", "/var/", "/run/", "/dev/", "/mnt/", "/data/", "/config/", "/secrets/", "/cache/")
 """Where an added mount holds settings or scratch data. Elsewhere it can cover the program."""
+_CODE_FILES = re.compile(
+    r"/etc(/(hosts|resolv\.conf|nsswitch\.conf|ld\.so\.[^/]*|profile[^/]*|bash[^/]*|environment|alternatives)(/.*)?)?"
+)
+"""Files in a folder of settings by which programs and libraries are found, and names resolved."""
+_CODE_VARIABLES = re.compile(
+    r"PATH|LD_\w+|GCONV_PATH|BASH_ENV|BASH_FUNC_.*|CLASSPATH|JAVA_HOME|NODE_PATH|PYTHON(PATH|HOME|STARTUP|USERBASE)|"
+    r"RUBY(LIB|OPT)|GEM_(HOME|PATH)|PERL5(LIB|OPT)|LUA_(INIT|C?PATH)(_5_\d)?|PHP_INI_SCAN_DIR|PHPRC|"
+    r"DOTNET_(STARTUP_HOOKS|ADDITIONAL_DEPS|SHARED_STORE)|COR(ECLR)?_PROFILER\w*"
+)
+"""Variables by which dynamic linker, shell and language runtimes find or load code."""
+_OPTION_VARIABLES = re.compile(r"\w*OPT(ION)?S")
+"""Variables with options of a runtime (`NODE_OPTIONS`, `JAVA_TOOL_OPTIONS`): most of these only tune it."""
+_CODE_OPTION = re.compile(
+    r"(?:^|\s)(--(?:require|import|loader|experimental-loader|env-file|class-path|module-path|patch-module|jar)\b\S*|"
+    r"-(?:javaagent|agentpath|agentlib|Xbootclasspath|XX:On\w+|XX:Flags|XX:VMOptionsFile)\b\S*|"
+    r"-(?:r|cp|classpath|jar)(?=\s)|@\S+)(\s+[^\s-]\S*)?"
+)
+"""An option that has a runtime load or run something, with its value."""
 _GROUPS = ("containers", "initContainers")
 
 
@@ -115,8 +134,23 @@ def _program(label: str, name: str, before: Obj, now: Obj, fields: tuple[str, ..
     for field in fields:
         if (now.get(field) or None) != (before.get(field) or None):
             yield f"{label}: container {name} has another {field} than declared: {_short(now.get(field))}"
+    for variable in _loading(before.get("env") or {}, now.get("env") or {}):
+        yield f"{label}: container {name} finds or loads other code than declared, by {variable}"
     if (now.get("lifecycle") or {}).get("postStart") != (before.get("lifecycle") or {}).get("postStart"):
         yield f"{label}: container {name} starts something else with a postStart hook"
+
+
+def _loading(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    """The variables by which a program may find or load other code than before."""
+    for variable in sorted(before.keys() | now.keys()):
+        old, new = before.get(variable, ""), now.get(variable, "")
+        if _CODE_VARIABLES.fullmatch(variable):
+            if new != old:
+                yield variable
+        elif _OPTION_VARIABLES.fullmatch(variable):
+            declared = _CODE_OPTION.findall(old)
+            if any(option not in declared for option in _CODE_OPTION.findall(new)):
+                yield variable
 
 
 def _mounts(label: str, name: str, before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
@@ -132,7 +166,7 @@ def _mounts(label: str, name: str, before: Mapping[str, str], now: Mapping[str, 
             continue
         if any(f"{path}/".startswith(f"{other}/") for other, source in before.items() if _holds_data(source)):
             yield f"{label}: container {name} has another mount inside its data, at {path}"
-        elif not f"{path}/".startswith(_SETTING_FOLDERS):
+        elif not f"{path}/".startswith(_SETTING_FOLDERS) or _CODE_FILES.fullmatch(path.rstrip("/")):
             yield f"{label}: container {name} has a new mount at {path}, over its program"
 
 

@@ -1,5 +1,7 @@
 """The workloads at fault can start again: their pods are deleted, the new ones become ready, and users reach them.
 
+At fault is also what misbehaves because of something else: of a broken node, the workload that suffers from it.
+
 Why it cannot be gamed: a repair inside a running container, labels put on running pods, endpoints written by hand, an
 admission rule that only old pods escaped, and a configuration that no process has read yet do not survive it.
 """
@@ -22,12 +24,13 @@ if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
 
 
+_KINDS = ("Deployment", "StatefulSet", "DaemonSet")
 _WINDOW = 20.0
 """Seconds of requests to the frontend; the long observation was made before pods were replaced."""
 
 
 class FreshPods(Check):
-    """New pods of `workloads`, or of the faulty services, become ready, and the application works with them."""
+    """New pods of `workloads`, or of those at fault, become ready, and the application works with them."""
 
     name = "fresh-pods"
     disruptive = True
@@ -38,7 +41,7 @@ class FreshPods(Check):
 
     def complaints(self, problem: Problem) -> list[str]:
         api, namespace = problem.kubernetes, problem.namespace
-        names = problem.faulty_services if self._workloads is None else self._workloads
+        names = _at_fault(problem) if self._workloads is None else self._workloads
         for name in names:
             workload = find_workload(api, name, namespace)
             if workload is None:
@@ -62,6 +65,17 @@ class FreshPods(Check):
             if found := check.complaints(problem):
                 return [f"after new pods have started: {line}" for line in found]
         return []
+
+
+def _at_fault(problem: Problem) -> list[str]:
+    """The faulty services, and the workloads of the application among the members of the origins."""
+    misbehaving = [
+        member.name
+        for origin in problem.origins
+        for member in origin.members
+        if member.namespace == problem.namespace and member.kind in _KINDS
+    ]
+    return list(dict.fromkeys((*problem.faulty_services, *misbehaving)))
 
 
 def _pods(problem: Problem, workload: Obj) -> list[Obj]:
