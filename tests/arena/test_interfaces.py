@@ -114,6 +114,7 @@ def test_a_submission_in_python_names_its_stage() -> None:
         assert second.startswith("Stage 2 of 3")
         assert episode.act('submit("No", stage=1)') == second
         assert episode.submit("Yes", 2).startswith("Stage 3 of 3")
+        assert "cannot be read" in episode.act(r'submit(["\ud800"])')  # reasons with it could not be written
         over = episode.submit(["store"], "localization")
         assert episode.submit(["store"], "localization") == over == "The episode is over."
 

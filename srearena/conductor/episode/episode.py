@@ -279,7 +279,9 @@ class Episode:
         record = self.records[-1]
         now = monotonic()
         try:
-            size = len(json.dumps(value, default=str))
+            text = json.dumps(value, default=str, ensure_ascii=False)
+            text.encode()  # half of a pair of surrogates could be written nowhere
+            size = len(text)
         except (ValueError, RecursionError) as problem:
             raise self._refuse(f"the submission cannot be read: {problem}") from problem
         if size > _LARGEST_SUBMISSION:
