@@ -146,9 +146,9 @@ class Autoscaled(Check):
     """The autoscaler of a workload is active: it reads the processor time of its pods.
 
     Why it cannot be gamed: a condition says little by itself. Another metric that can be read keeps scaling "active"
-    while the one of the processor cannot, and where a controller does not find its target it leaves a condition as
-    somebody has written it. So the autoscaler must be able to scale this workload, and must report the processor's
-    value, twice with time between: what is written by hand meanwhile is overwritten by a controller that works.
+    while the one of the processor cannot, and where a controller does not find its target it keeps a condition that was
+    written by hand. So the autoscaler must be able to scale this workload, and must report the processor's value, twice
+    with time between: what is written by hand is overwritten meanwhile by a controller that works.
     """
 
     name = "autoscaler"

@@ -1,7 +1,7 @@
 """Unread metric: an autoscaler reports that it is active, and does not read what it should scale by.
 
 How it would win: beside the metric that cannot be read, one that can keeps the condition `ScalingActive` true; and an
-autoscaler that does not find its target keeps that condition as somebody has written it.
+autoscaler that does not find its target keeps a condition that was written by hand.
 What stops it: the autoscaler must be able to scale its workload, and must report the value of its own metric.
 """
 
