@@ -74,7 +74,7 @@ class OutlivingClient(Script):
 
 
 class DeletedClient(OutlivingClient):
-    """The agent deletes the pod itself before it submits: nobody has to remove what is being deleted."""
+    """The agent deletes the pod itself before it submits: what is being deleted is removed by no check."""
 
     def play(self, scene: Scene) -> Play:
         played = super().play(scene)
