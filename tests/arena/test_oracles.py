@@ -82,6 +82,19 @@ def test_an_agent_that_changes_nothing_has_no_collateral(before: dict[Any, Any],
     assert compare(Baseline(before), Baseline(after_fault), Baseline(after_fault)) == []
 
 
+EMPTY = cast(
+    Problem,
+    SimpleNamespace(
+        kubernetes=SimpleNamespace(list=lambda resource: []),
+        cluster=SimpleNamespace(wait=lambda seconds: None),
+        baseline=None,
+        handed_over=None,
+        app=SimpleNamespace(namespaces=()),
+    ),
+)
+"""A problem on a cluster without objects."""
+
+
 class Gone(Check):
     name = "gone"
 
@@ -90,10 +103,7 @@ class Gone(Check):
 
 
 def test_that_an_object_is_gone_is_a_complaint_and_no_failure_of_grading() -> None:
-    empty = SimpleNamespace(
-        kubernetes=SimpleNamespace(list=lambda resource: []), cluster=SimpleNamespace(wait=lambda seconds: None)
-    )
-    oracle = MitigationOracle(cast(Problem, empty), checks=[Gone()])
+    oracle = MitigationOracle(EMPTY, checks=[Gone()])
     complaint = 'gone: deployments.apps "store" not found'
     assert oracle.first_complaint() == complaint
     assert oracle.evaluate(None).reasons == (complaint,)
@@ -222,12 +232,8 @@ class Refused(Check):
 
 
 def test_what_keeps_the_grader_from_its_work_is_a_complaint_unless_the_server_failed() -> None:
-    empty = SimpleNamespace(
-        kubernetes=SimpleNamespace(list=lambda resource: []), cluster=SimpleNamespace(wait=lambda seconds: None)
-    )
-
     def verdict(failure: Exception) -> Verdict:
-        return MitigationOracle(cast(Problem, empty), checks=[Refused(failure)]).evaluate(None)
+        return MitigationOracle(EMPTY, checks=[Refused(failure)]).evaluate(None)
 
     for failure in (ApiRefused("exceeded quota: q", 403), TimedOut("waited in vain for an old run to go")):
         assert verdict(failure).reasons == (f"refused: {failure}",)
