@@ -131,6 +131,22 @@ def test_a_name_in_two_namespaces_stands_for_both_unless_qualified() -> None:
     assert [meaning.label for meaning in KNOWN.meanings("kube-system/proxy")] == ["kube-system/DaemonSet/proxy"]
 
 
+def test_a_program_does_not_stand_for_its_rights_in_another_namespace() -> None:
+    known = KnownObjects.of(
+        capture(
+            workload("operator", "system"), plain("RoleBinding", "operator"), plain("ConfigMap", "operator", "tools")
+        )
+    )
+    assert {one.label for one in known.meanings("operator")} == {
+        "system/Deployment/operator",
+        "tools/ConfigMap/operator",
+    }
+    (binding,) = known.meanings("rolebinding/operator")
+    assert binding.label == "shop/RoleBinding/operator"
+    (own,) = KnownObjects.of(capture(plain("RoleBinding", "operator"))).meanings("operator")
+    assert own.label == "shop/RoleBinding/operator"
+
+
 def test_a_selector_counts_as_it_was_before_the_fault() -> None:
     stolen = (workload("cart"), workload("web"), service("cart-api", "web"), service("late", "web"))
     known = KnownObjects.of(capture(*HEALTHY), capture(*stolen))

@@ -33,6 +33,8 @@ _GENERATED = {
     "CronJob": re.compile(rf"(.+?)-\d{{8,10}}(-{_SAFE}{{5}})?"),
 }
 """The names that a controller gives to the replica sets, jobs and pods of a workload."""
+_RIGHTS = frozenset(("ServiceAccount", "Role", "RoleBinding"))
+"""Kinds of objects that a program brings along under its own name, into other namespaces too."""
 _ONE_COMPONENT = frozenset((*_TOP_LEVEL, "Pod", "Service", "Endpoints", "EndpointSlice"))
 """Kinds that are views of one component: an answer may name any of them."""
 
@@ -112,6 +114,7 @@ class KnownObjects:
         matching = [one for one in self._named(name, kind) if _in_namespace(one.entity, namespace)]
         if kind is None and len(matching) > 1:  # a namespace has the name of its application: say `namespace/NAME`
             matching = [one for one in matching if one.entity.kind != "Namespace"] or matching
+            matching = _without_rights_elsewhere(matching)
         if not matching:
             return [Meaning(text, frozenset((text,)))]
         components: dict[str, list[str]] = {}
@@ -178,6 +181,12 @@ def _workloads_by_service(objects: Sequence[Obj]) -> dict[Entity, Entity]:
 
 def _same_kind(one: str, other: str) -> bool:
     return one.lower() == other.lower() or {one, other} <= _ONE_COMPONENT
+
+
+def _without_rights_elsewhere(matching: list[Known]) -> list[Known]:
+    """Who names a program without a kind does not mean its rights in another namespace than its own."""
+    homes = {one.entity.namespace for one in matching if one.entity.kind in _ONE_COMPONENT}
+    return [one for one in matching if not homes or one.entity.namespace in homes or one.entity.kind not in _RIGHTS]
 
 
 def _in_namespace(entity: Entity, namespace: str) -> bool:
