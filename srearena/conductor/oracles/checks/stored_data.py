@@ -5,11 +5,13 @@ destroyed the data, new data is accepted.
 
 Why it cannot be gamed: a pod of the harness asks over the network, with the client of the database's own image; which
 pod answers is the subject of `backends`, and where its files are that of `intent`. A database that was dropped and
-filled again by its service has as many records, but other ones: their ids are made anew.
+filled again by its service has as many records, but other ones: their ids are made anew. Names and ids are printed as
+JSON, so that none can look like another line of the answer.
 """
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -29,8 +31,9 @@ db.adminCommand({listDatabases: 1}).databases.forEach(function (d) {
   if (["admin", "config", "local"].indexOf(d.name) < 0) {
     var s = db.getSiblingDB(d.name);
     s.getCollectionNames().forEach(function (c) {
-      var oldest = s[c].find().sort({_id: 1}).limit(1).toArray()[0];
-      print("holds " + d.name + "." + c + " " + s[c].count() + " " + (oldest ? oldest._id : "-"));
+      var oldest = s.getCollection(c).find().sort({_id: 1}).limit(1).toArray()[0];
+      var held = [d.name + "." + c, "" + s.getCollection(c).count(), "" + (oldest ? oldest._id : "-")];
+      print("holds " + JSON.stringify(held));
     });
   }
 })"""
@@ -92,11 +95,13 @@ def _holdings(problem: Problem, stores: list[tuple[str, str, str]]) -> Holdings:
             if used == image
         )
         store = ""
-        for words in (line.split() for line in run_probe(problem, f"{script}\ntrue", image=image).splitlines()):
-            if words[:1] == ["store"]:
-                store = words[1]
-            elif words[:1] == ["holds"] and len(words) >= 4:
-                found.setdefault(store, {})[words[1]] = (int(words[2]), " ".join(words[3:]))
+        for line in run_probe(problem, f"{script}\ntrue", image=image).splitlines():
+            word, _, rest = line.partition(" ")
+            if word == "store":
+                store = rest
+            elif word == "holds":
+                collection, count, oldest = json.loads(rest)
+                found.setdefault(store, {})[collection] = (int(count), oldest)
     return found
 
 
