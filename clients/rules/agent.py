@@ -99,15 +99,16 @@ class RulesAgent:
         with Kubernetes(self._kubeconfig) as api:
             system = read_system(api, self._namespace, self._first)
             system.alerts = alerts
-            read_logs(api, system, sorted(system.suffering)[:_MOST_LOGS])
+            read_logs(api, system, [*sorted(system.suffering)[:_MOST_LOGS], *_outsiders(system)[:_MOST_LOGS]])
         if alerts and not self._traces:
             listed = yield block("get_traces()", "Which services call which?")
             known = [name.strip() for name in listed.partition(":")[2].split(",") if name.strip()]
             entry = next((name for word in _ENTRIES for name in known if word in name), known[0] if known else "")
             if entry:
                 self._traces = yield block(f"get_traces({entry!r}, minutes=30, limit=20)")
-        if alerts:
-            system.signals = parse((yield block(f"get_metrics({QUERY!r})", "Does anything else stand out?")))
+        system.signals = parse(
+            (yield block(f"get_metrics({QUERY!r})", "Does anything stand out that no alert is about?"))
+        )
         self._system = system
         self._first = self._first or system
         self._hypotheses = conclude(examine(system), calls(system, self._traces))
@@ -160,6 +161,12 @@ class RulesAgent:
         ]
         if undo:
             yield block("\n".join(undo), "Nothing got better: I take it back.")
+
+
+def _outsiders(system: System) -> list[str]:
+    """Workloads that no Service leads to: controllers, consumers and tools, which no caller complains about."""
+    served = {name_of(one) for service in system.own("services") for one in system.behind(service)}
+    return sorted({name_of(one) for one in system.workloads} - served - system.suffering)
 
 
 def _text(plan: Iterable[Repair]) -> str:

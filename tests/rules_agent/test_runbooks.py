@@ -90,6 +90,13 @@ def test_changes_after_the_first_observation_are_the_agents_own() -> None:
     assert suspicious_revision(second, repaired) is None
 
 
+def test_what_the_agent_itself_has_scaled_to_nothing_stays_so() -> None:
+    assert [one.why for one in found(system(deployment("api", replicas=0)))] == ["it is scaled to nothing"]
+    second = system(deployment("api", replicas=0))
+    second.first = system(deployment("api"))
+    assert found(second) == []
+
+
 def test_a_patch_is_taken_back_by_its_undo() -> None:
     before = service("api")
     repair = commands.patch(before, [(("spec", "selector", "app"), "x"), (("spec", "sessionAffinity"), "None")])

@@ -82,10 +82,29 @@ def _policy(system: System, name: str, binding: str) -> tuple[Obj, list[Repair]]
     bound = system.find("validatingadmissionpolicybindings", binding, "") or next(
         (one for one in system.all("validatingadmissionpolicybindings") if one["spec"].get("policyName") == name), None
     )
+    parameters = ((bound or {}).get("spec") or {}).get("paramRef") or {}
+    config = system.find(
+        "configmaps", str(parameters.get("name")), str(parameters.get("namespace") or system.namespace)
+    )
+    if config is not None and edited(config, "data"):
+        return config, _relaxed(system, config)
     obj = bound or policy
     if obj is None:
         return None
     return obj, [commands.delete(obj)]
+
+
+def _relaxed(system: System, config: Obj) -> list[Repair]:
+    """The parameters of a policy without the entries that name images of the application."""
+    images = {str(one.get("image")) for workload in system.workloads for one in containers_of(workload)}
+    images |= {f"docker.io/{image}" for image in images}
+    changes = []
+    for key, value in (config.get("data") or {}).items():
+        entries = re.split(r"([,\s]+)", str(value))
+        kept = [one for one in entries if not (one.strip(", \n") and any(image.startswith(one) for image in images))]
+        if kept != entries:
+            changes.append((("data", key), "".join(kept).strip(", \n")))
+    return [commands.patch(config, changes)] if changes else []
 
 
 @runbook

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clients.rules import commands
-from clients.rules.hypotheses import Hypothesis, Strength
+from clients.rules.changes import suspicious_revision
+from clients.rules.hypotheses import Hypothesis, Repair, Strength
 from clients.rules.runbooks import runbook
 from clients.rules.system import Obj, System, name_of, path_of, template_of
 
@@ -42,7 +43,7 @@ def connection_table_full(system: System) -> Iterator[Hypothesis]:
 def takes_the_processors(system: System) -> Iterator[Hypothesis]:
     """A node is busy, and a pod without a limit that no alert is about takes most of it."""
     busy = {one.node for one in system.signals if one.name == "busy"}
-    if not busy or not system.alerts:
+    if not busy:
         return
     used = sorted((one for one in system.signals if one.name == "cpu"), key=lambda one: -one.value)
     if not used or used[0].value < 1 or (len(used) > 1 and used[0].value < 1.5 * used[1].value):
@@ -50,6 +51,21 @@ def takes_the_processors(system: System) -> Iterator[Hypothesis]:
     workload = _workload(system, used[0].pod)
     if workload is None or workload["kind"] == "Job":
         return
+    yield Hypothesis(
+        path_of(workload),
+        f"it takes {used[0].value:.1f} processors, and {', '.join(sorted(busy))} has none left",
+        Strength.LIKELY,
+        _limited(system, workload),
+        frozenset({name_of(workload), *system.suffering}),
+        "Operation Error",
+    )
+
+
+def _limited(system: System, workload: Obj) -> list[Repair]:
+    """The limits that an earlier revision had, or moderate ones."""
+    revision = suspicious_revision(system, workload) if workload["kind"] == "Deployment" else None
+    if revision is not None:
+        return [commands.revert(workload, revision.differences)]
     changes = []
     for index, one in enumerate(template_of(workload)["spec"]["containers"]):
         resources = one.get("resources") or {}
@@ -57,21 +73,14 @@ def takes_the_processors(system: System) -> Iterator[Hypothesis]:
         if "cpu" not in limits:
             path = ("spec", "template", "spec", "containers", index, "resources")
             changes.append((path, {**resources, "limits": {**limits, "cpu": "500m"}}))
-    yield Hypothesis(
-        path_of(workload),
-        f"it takes {used[0].value:.1f} processors, and {', '.join(sorted(busy))} has none left",
-        Strength.LIKELY,
-        [commands.patch(workload, changes)] if changes else [],
-        frozenset({name_of(workload), *system.suffering}),
-        "Operation Error",
-    )
+    return [commands.patch(workload, changes)] if changes else []
 
 
 @runbook
 def loses_packets(system: System) -> Iterator[Hypothesis]:
     """Packets of one pod are lost at its interface: a new pod has a new one."""
     lossy = sorted((one for one in system.signals if one.name == "dropped"), key=lambda one: -one.value)
-    for one in lossy[:1]:
+    for one in lossy[:1] if system.alerts else ():
         workload = _workload(system, one.pod)
         pods = [pod for pod in system.own("pods") if name_of(pod) == one.pod]
         if workload is not None and pods:

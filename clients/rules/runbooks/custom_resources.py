@@ -8,12 +8,31 @@ from clients.rules import commands
 from clients.rules.changes import Edit, created_at, edits
 from clients.rules.hypotheses import Hypothesis, Repair, Strength
 from clients.rules.runbooks import runbook
-from clients.rules.system import Obj, System, name_of, namespace_of, path_of
+from clients.rules.system import Obj, System, moment, name_of, namespace_of, path_of
+
+_STUCK = 60.0
+"""Seconds; a controller takes its finalizer off within a few."""
 
 
 def _edit(obj: Obj) -> Edit | None:
     """The latest edit of the desired state."""
     return next((one for one in edits(obj) if any(path[0] == "spec" for path in one.fields)), None)
+
+
+@runbook
+def deletion_stuck(system: System) -> Iterator[Hypothesis]:
+    """An object was deleted a while ago, and a finalizer holds it: its controller does not do its part."""
+    for resource in ("configmaps", "persistentvolumeclaims", "services", "deployments", "secrets", "namespaces"):
+        for obj in system.own(resource):
+            at = moment(str(obj["metadata"].get("deletionTimestamp") or ""))
+            if not at or system.now - at < _STUCK or not obj["metadata"].get("finalizers"):
+                continue
+            yield Hypothesis(
+                path_of(obj),
+                f"it is being deleted for {system.now - at:.0f} s, and {obj['metadata']['finalizers'][0]} holds it",
+                Strength.SYMPTOM,
+                kind="Operation Error",
+            )
 
 
 @runbook

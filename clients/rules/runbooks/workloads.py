@@ -19,6 +19,9 @@ START_ERRORS = ("RunContainerError", "StartError", "CreateContainerError", "Cont
 @runbook
 def scaled_to_nothing(system: System) -> Iterator[Hypothesis]:
     for workload in system.workloads:
+        before = system.first.workload(name_of(workload)) if system.first is not None else None
+        if before is not None and system.desired(before):
+            continue  # the agent's own repair
         if workload["kind"] != "DaemonSet" and system.desired(workload) == 0:
             scalers = [
                 one
