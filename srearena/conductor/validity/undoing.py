@@ -15,7 +15,7 @@ fault's own recovery.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -28,6 +28,7 @@ from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.oracles.localization import LocalizationOracle
 from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.base import Problem
+from srearena.conductor.problems.composition import Composition
 from srearena.conductor.problems.metadata import Entity, Origin
 from srearena.config import Config
 from srearena.service.errors import ApiRefused
@@ -59,8 +60,8 @@ def check_origins(problem: Problem, seed: int = 0) -> Undoing:
         named = [entity for origin in problem.origins for entity in origin.changed]
         result = Undoing(problem.id, {str(entity): how for entity, how in differences.items()})
         result.complaints += _misread(problem)
-        if problem.restart_is_a_remedy or problem.undone_by_recovery or not differences:
-            restorable = []  # the fault is in running processes, in stored data or in a machine
+        if _needs_recovery(problem, differences):
+            restorable = []
         else:
             restorable = [entity for entity in named if entity in differences]
             absent = [entity for entity in named if entity not in differences and entity.kind not in _NO_OBJECTS]
@@ -75,6 +76,16 @@ def check_origins(problem: Problem, seed: int = 0) -> Undoing:
             if not problem.restart_is_a_remedy and entity not in named and not broken.undo([entity]):
                 result.complaints.append(f"undoing {entity} alone repairs, and the key does not name it")
     return result
+
+
+def _needs_recovery(problem: Problem, differences: Collection[Entity]) -> bool:
+    """Whether a fault, or one of several, is in running processes, in stored data or in a machine."""
+    if problem.restart_is_a_remedy or problem.undone_by_recovery or not differences:
+        return True
+    return isinstance(problem, Composition) and any(
+        _needs_recovery(part, [entity for origin in part.origins for entity in origin.changed if entity in differences])
+        for part in problem.parts
+    )
 
 
 def _superfluous(broken: _Broken, origins: Sequence[Origin], restorable: Sequence[Entity]) -> Iterator[str]:
