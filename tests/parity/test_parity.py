@@ -25,6 +25,7 @@ def terminal() -> Iterator[Terminal]:
         yield opened
 
 
+@pytest.mark.daily_cases(140)  # half of them; `make parity` and `scripts/test --all-problems` play all
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: f"{scenario.topic}/{scenario.name}")
 def test_a_scenario_shows_what_the_real_cluster_showed(scenario: Scenario, terminal: Terminal) -> None:
     if scenario.needs_helm and find_helm() is None:
