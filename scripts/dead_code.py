@@ -45,6 +45,7 @@ REGISTERING_DECORATORS = (
     "@per_cluster",
     "@problem",
     "@program",
+    "@runbook",
     "@tool",
 )
 REGISTERING_BASES = frozenset({"Application", "Controller"})

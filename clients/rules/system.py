@@ -204,16 +204,6 @@ class System:
     def services_of(self, workload: Obj) -> list[Obj]:
         return [service for service in self.own("services") if workload in self.behind(service)]
 
-    def ready_endpoints(self, service: Obj) -> int:
-        return sum(
-            1
-            for piece in self.all("endpointslices")
-            if namespace_of(piece) == namespace_of(service)
-            and labels_of(piece).get("kubernetes.io/service-name") == name_of(service)
-            for endpoint in piece.get("endpoints") or ()
-            if (endpoint.get("conditions") or {}).get("ready") is not False
-        )
-
     def revisions(self, deployment: Obj) -> list[Obj]:
         """The ReplicaSets of a Deployment, the oldest revision first."""
         owned = [

@@ -13,7 +13,6 @@ from clients.rules.runbooks import runbook
 from clients.rules.system import Obj, System, containers_of, name_of, path_of, template_of
 
 IMAGE_ERRORS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
-START_ERRORS = ("RunContainerError", "StartError", "CreateContainerError", "ContainerCannotRun")
 
 
 @runbook

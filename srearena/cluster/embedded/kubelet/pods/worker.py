@@ -161,12 +161,12 @@ class PodWorker:
 
     def _allocated(self, pod: Obj) -> Obj:
         """A new version of the pod, with the resources that the node has allocated to it."""
-        held = resources_of(self.pod)
-        if self.stage is not WorkerState.SYNCING or resources_of(pod) == held:
+        present = resources_of(self.pod)
+        if self.stage is not WorkerState.SYNCING or resources_of(pod) == present:
             self.pending_resize = None
             return pod
         self.pending_resize = self.kubelet.allocate(self, pod)
-        return pod if self.pending_resize is None else with_resources(pod, held)
+        return pod if self.pending_resize is None else with_resources(pod, present)
 
     def _apply_resources(self, before: Obj) -> None:
         """Limits may change while containers run (pods/resize): the cgroups follow, or the container starts again."""
