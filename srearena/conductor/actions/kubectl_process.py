@@ -36,12 +36,14 @@ class KubectlProcess:
         self._kubeconfig = kubeconfig
         self._timeout = timeout
         self._home = make_folder("shell")
+        self._owner = os.getpid()
         self._substitute: ApiKubectl | None = None
 
     def close(self) -> None:
         if self._substitute is not None:
             self._substitute.close()
-        shutil.rmtree(self._home, ignore_errors=True)
+        if os.getpid() == self._owner:  # other forks of the process that made it have it, too
+            shutil.rmtree(self._home, ignore_errors=True)
 
     def run(self, words: Sequence[str], stdin: str = "", limit: TimeLimit | None = None) -> tuple[int, str]:
         """Run kubectl and return the exit status and the output."""
