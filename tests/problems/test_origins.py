@@ -74,11 +74,12 @@ def test_an_origin_holds_what_was_changed_and_what_misbehaves(name: str, members
     assert {f"{entity.kind}/{entity.name}" for entity in origin.members} == members
 
 
-def test_a_limit_that_only_contributes_is_no_origin() -> None:
+def test_what_only_contributes_is_no_origin() -> None:
     origins = REGISTRY.get_problem("gc_capacity_degradation").origins
-    assert len(origins) == 8
+    assert len(origins) == 7
     assert all(entity.kind == "Deployment" for origin in origins for entity in origin.members)
-    assert {entity.kind for origin in origins for entity in origin.contributing} == {"LimitRange"}
+    contributing = {(entity.kind, entity.name) for origin in origins for entity in origin.contributing}
+    assert contributing == {("LimitRange", "compute-defaults"), ("Deployment", "user-service")}
 
 
 @pytest.mark.parametrize("name", REGISTRY.get_problem_ids())
