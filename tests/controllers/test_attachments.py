@@ -18,6 +18,7 @@ def make_volume(bench: Bench, modes: list[str]) -> None:
         "csi": {"driver": "disk.example.com", "volumeHandle": "disk-1"},
         "claimRef": {"namespace": "default", "name": "data"},
     }
+    bench.create("csidrivers.storage.k8s.io", {"metadata": {"name": "disk.example.com"}, "spec": {}})
     bench.create("persistentvolumes", {"metadata": {"name": "pv-1"}, "spec": volume})
     claim = {"accessModes": modes, "storageClassName": "fast", "resources": {"requests": {"storage": "1Gi"}}}
     bench.create("persistentvolumeclaims", {"metadata": {"name": "data"}, "spec": {**claim, "volumeName": "pv-1"}})
@@ -123,3 +124,17 @@ def test_an_attachment_of_another_client_is_left_alone() -> None:
     bench.create(ATTACHMENTS, {"metadata": {"name": "mine"}, "spec": spec})
     bench.advance(600)
     assert [name_of(found) for found in bench.list(ATTACHMENTS)] == ["mine"]
+
+
+def test_a_volume_of_a_driver_that_is_not_installed_waits_for_it() -> None:
+    bench = Bench()
+    make_volume(bench, ["ReadWriteOnce"])
+    bench.delete("csidrivers.storage.k8s.io", "disk.example.com")
+    user(bench, "one", "node-1")
+    bench.advance(130)
+    assert places(bench) == {"node-1": False}
+    ((_, reason, text),) = bench.events("pods", "one")
+    assert reason == "FailedAttachVolume" and "timed out waiting for external-attacher of disk.example.com" in text
+    bench.create("csidrivers.storage.k8s.io", {"metadata": {"name": "disk.example.com"}, "spec": {}})
+    bench.advance(5)
+    assert places(bench) == {"node-1": True}

@@ -280,5 +280,5 @@ def test_growing_a_claim_waits_for_somebody_who_can(bench: Bench) -> None:
     assert bench.the(CLAIMS, "data")["status"]["capacity"] == {"storage": "1Gi"}
     kind, reason, text = bench.events(CLAIMS, "data")[-1]
     assert (kind, reason) == ("Normal", "ExternalExpanding")
-    assert text.startswith("Ignoring the PVC: didn't find a plugin capable of expanding the volume; waiting for an")
+    assert text == "waiting for an external controller to expand this PVC"
     assert bench.sources("ExternalExpanding") == {"volume_expand"}
