@@ -10,13 +10,12 @@ episode. Families that the rule-based agent was written against (`DEVELOPED`) an
 from __future__ import annotations
 
 import argparse
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.trivial_agents import play, spread, stored, write_table
+from benchmarks.trivial_agents import play, spread, store, stored, write_table
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.errors import SreArenaError
 
@@ -112,9 +111,7 @@ def main() -> None:
             print(f"{problem}: {failure}", flush=True)
             continue
         results += fresh
-        if options.results is not None:
-            with options.results.open("a") as file:
-                file.writelines(json.dumps(result) + "\n" for result in fresh)
+        store(options.results, fresh)
     print(table(results, family_of))
     for agent in options.agents.split(","):
         own = [result for result in results if result["agent"] == agent]

@@ -9,7 +9,6 @@ Every problem is prepared once per seed, with noise, and each agent plays all of
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from math import sqrt
 from pathlib import Path
@@ -17,7 +16,7 @@ from statistics import NormalDist
 from typing import Any
 
 from benchmarks.trivial_agents import AGENTS as TRIVIAL_AGENTS
-from benchmarks.trivial_agents import play, stored, write_table
+from benchmarks.trivial_agents import play, store, stored, write_table
 from srearena.conductor.trials.problem_suites import problem_suite
 
 AGENTS = ("nothing", *TRIVIAL_AGENTS, "rules")
@@ -73,9 +72,7 @@ def main() -> None:
                 continue
             fresh = list(play(problem, seed, AGENTS))
             results += fresh
-            if options.results is not None:
-                with options.results.open("a") as file:
-                    file.writelines(json.dumps(result) + "\n" for result in fresh)
+            store(options.results, fresh)
     print(table(results, suite.name))
     if options.report is not None:
         write_table(options.report, table(results, suite.name), MARKER)

@@ -98,9 +98,7 @@ def main() -> None:
             print(f"{problem}: {failure}", flush=True)
             continue
         results += fresh
-        if options.results is not None:
-            with options.results.open("a") as file:
-                file.writelines(json.dumps(result) + "\n" for result in fresh)
+        store(options.results, fresh)
     print(table(results))
     for agent in AGENTS:
         own = [result["won"] for result in results if result["agent"] == agent]
@@ -118,6 +116,12 @@ def spread(ids: Sequence[str]) -> list[str]:
 def stored(path: Path | None) -> list[dict[str, Any]]:
     lines = path.read_text().splitlines() if path is not None and path.exists() else []
     return [json.loads(line) for line in lines]
+
+
+def store(path: Path | None, results: Iterable[dict[str, Any]]) -> None:
+    if path is not None:
+        with path.open("a") as file:
+            file.writelines(json.dumps(result) + "\n" for result in results)
 
 
 if __name__ == "__main__":
