@@ -28,6 +28,7 @@ BENCHMARKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "arena": ((), ()),
     "episodes": ((), ("--episodes", "2")),
     "learning_curve": ((), ("--worlds", "1", "1")),
+    "line_to_beat": (("--seeds", "31"), ("--suite", "metastable", "--seeds", "31")),
     "collectors": ((), ("20",)),
     "network": ((), ()),
     "promql": ((), ("--pods", "20")),
